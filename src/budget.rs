@@ -1,7 +1,7 @@
 //! Splits rho and delta into equal shares, one per estimate that could tell two runs apart; the shares sum to the whole.
 //!
 //! ```text
-//! tight: shares = K Q J          actions x quantities x levels estimated; beside the clear test, of 3/4 rho and 1/2 delta
+//! tight: shares = E J            entries estimated x levels; policy free estimates nothing and has no shares
 //! paper: shares = 2 K L          free
 //!        shares = 2 (m+1) K^2 L  soft and hard        L = max(1, ceil(log2 T))
 //! ```
@@ -10,30 +10,6 @@
 //! logarithm where its proof counts doublings (docs/deviations.md, 3 and 4).
 
 use crate::problem::{Policy, Problem};
-
-/// What of rho and delta all estimates together may spend.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Portion {
-    /// Of rho.
-    pub rho: f64,
-    /// Of delta.
-    pub delta: f64,
-}
-
-impl Portion {
-    /// All of both.
-    pub const WHOLE: Self = Self {
-        rho: 1.0,
-        delta: 1.0,
-    };
-
-    /// What the clear test leaves. It may use almost all of rho itself: no world can be in doubt at both, so that the two
-    /// do not add up (docs/theory.md, "The clear test"). Of delta, wrong leaders take half.
-    pub const BESIDE_TEST: Self = Self {
-        rho: 0.75,
-        delta: 0.5,
-    };
-}
 
 /// What each of `shares` estimates may spend.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,9 +23,8 @@ pub struct Share {
 }
 
 impl Share {
-    fn new(problem: &Problem, shares: f64, portion: Portion) -> Self {
-        let rho = problem.rho() * portion.rho;
-        let delta = problem.delta() * portion.delta;
+    fn new(problem: &Problem, shares: f64) -> Self {
+        let (rho, delta) = (problem.rho(), problem.delta());
         let share = Self {
             rho: rho / shares,
             delta: delta / shares,
@@ -66,10 +41,9 @@ impl Share {
         share
     }
 
-    /// A share when `levels` levels of each action and quantity are estimated.
-    pub fn tight(problem: &Problem, levels: usize, portion: Portion) -> Self {
-        let estimates = problem.actions().len() * problem.quantities_estimated() * levels;
-        Self::new(problem, estimates as f64, portion)
+    /// A share when `levels` levels of each entry are estimated: what is known beforehand needs none.
+    pub fn tight(problem: &Problem, levels: usize) -> Self {
+        Self::new(problem, (problem.entries_estimated() * levels) as f64)
     }
 
     /// A share of the published constants, for a horizon of this many [`doublings`].
@@ -80,10 +54,10 @@ impl Share {
             Policy::Free => 2.0 * actions * doublings,
             // Every epoch estimates all actions anew, and each action may end one epoch per doubling.
             Policy::Soft | Policy::Hard => {
-                2.0 * problem.quantities() as f64 * actions * actions * doublings
+                2.0 * problem.quantities_estimated() as f64 * actions * actions * doublings
             }
         };
-        Self::new(problem, shares, Portion::WHOLE)
+        Self::new(problem, shares)
     }
 
     /// rho - 2 delta, the room the paper's widths divide by.

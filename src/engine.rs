@@ -25,7 +25,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::blocks::{Blocks, Order};
+use crate::bounds::Bounds;
 use crate::key::Key;
+use crate::look::LookAt;
 use crate::lp::Solver;
 use crate::mean::Tally;
 use crate::plan::Plan;
@@ -47,6 +49,10 @@ pub struct Engine {
     /// Everything told.
     pub(crate) tally: Tally,
     pub(crate) estimates: Estimates,
+    /// When the run looks, the first look first; of policy free in profile tight.
+    pub(crate) looks: Vec<LookAt>,
+    /// Per action, the sum of rewards behind the open epoch's look or pick.
+    pub(crate) trial_sums: Vec<u128>,
     /// The open epoch, or the last one.
     pub(crate) open: EpochRecord,
     pub(crate) strategy: Strategy,
@@ -104,12 +110,12 @@ impl Ahead {
 pub(crate) struct Estimates {
     /// Per action: the epoch at whose start it was estimated, if it was.
     pub epochs: Vec<Option<u64>>,
-    /// Per quantity and action: the raw mean.
-    pub means: Vec<f64>,
-    /// Per quantity and action: the rounded mean.
+    /// Per estimated quantity and action: the exact sum that was averaged, in multiples of 2^-53.
+    pub sums: Vec<u128>,
+    /// Per estimated quantity and action: the rounded mean, on the quantity's own scale.
     values: Vec<f64>,
-    /// Per quantity and action: the width.
-    widths: Vec<f64>,
+    /// What strategies are found from.
+    bounds: Bounds,
 }
 
 impl Estimates {
@@ -117,18 +123,55 @@ impl Estimates {
     fn before(plan: &Plan) -> Self {
         let problem = &plan.problem;
         let actions = problem.actions().len();
-        let entries = actions * problem.quantities_estimated();
+        let mut estimates = Self {
+            epochs: vec![None; actions],
+            sums: vec![0; actions * problem.quantities_estimated()],
+            values: vec![0.5; actions * problem.quantities_estimated()],
+            bounds: Bounds::before(problem),
+        };
+        for (place, &quantity) in problem.estimated().iter().enumerate() {
+            for action in 0..actions {
+                estimates.begin(plan, (place, quantity), action);
+            }
+        }
+        estimates
+    }
+
+    /// Notes what is taken of an entry before it is estimated.
+    fn begin(&mut self, plan: &Plan, (place, quantity): (usize, usize), action: usize) {
         // Never-played actions of profile paper have estimate 1/2 and the width of one sample (docs/deviations.md, 7). In
         // profile tight no strategy looks at them: exploration ends only when every action is estimated.
-        let width = match problem.profile() {
-            Profile::Paper => plan.width(0, 0).width,
-            Profile::Tight { .. } => f64::INFINITY,
+        if plan.problem.profile() == Profile::Paper {
+            let width = plan.width(0).width;
+            self.bounds.set_plain(place, action, 0.5, width);
+        }
+        let quantity = plan.problem.quantity(quantity);
+        if quantity.known(action as u32).is_some() {
+            self.values[place * self.epochs.len() + action] = quantity.entry(action as u32).low;
+        }
+    }
+
+    /// Notes an estimate; `place` is its quantity's among the estimated ones.
+    fn note(&mut self, plan: &Plan, place: usize, estimate: &Estimate) {
+        let action = estimate.action as usize;
+        let entry = plan
+            .problem
+            .quantity(estimate.quantity as usize)
+            .entry(estimate.action);
+        let on_scale = entry.low + entry.span() * estimate.estimate;
+        self.values[place * self.epochs.len() + action] = on_scale;
+        let Some(at) = close::place_of(plan, estimate) else {
+            let width = estimate.width;
+            return self
+                .bounds
+                .set_plain(place, action, estimate.estimate, width);
         };
-        Self {
-            epochs: vec![None; actions],
-            means: vec![f64::NAN; entries],
-            values: vec![0.5; entries],
-            widths: vec![width; entries],
+        match place.checked_sub(1) {
+            None => self.bounds.set_reward(action, at),
+            Some(cost) => {
+                let caution = plan.problem.caution();
+                self.bounds.set_cost(cost, action, at, entry, caution);
+            }
         }
     }
 }
@@ -146,6 +189,8 @@ impl Engine {
         let mut engine = Self {
             tally: Tally::new(actions, quantities),
             estimates: Estimates::before(&plan),
+            looks: Vec::new(),
+            trial_sums: Vec::new(),
             open: EpochRecord::opening(0, 1, vec![0; actions]),
             strategy: Strategy::pure(0, actions),
             targets: Vec::new(),
@@ -166,6 +211,10 @@ impl Engine {
             key,
             plan,
         };
+        if let Some(trial) = &engine.plan.trial {
+            (_, engine.looks) = trial.rule.draw(key);
+            engine.open.looks = Some(trial.rule.drawn(key));
+        }
         engine.open_epoch();
         engine
     }
@@ -193,6 +242,12 @@ impl Engine {
     /// The strategy of the open epoch; after the end, of the last.
     pub fn strategy(&self) -> &Strategy {
         &self.strategy
+    }
+
+    /// What a round of the open epoch may lose, as a share of the reward's range: 1 while exploring, the strategy's span by the
+    /// estimates after it, and after a pick what the trial's samples leave open. None in profile paper.
+    pub fn span(&self) -> Option<f64> {
+        self.span_of_round()
     }
 
     /// The count at which an action ends the open epoch, if it can.
@@ -233,16 +288,14 @@ impl Engine {
         &self.tally
     }
 
-    /// The latest estimate of each quantity of each action that has one.
+    /// The latest estimate of each entry that has one.
     pub fn estimates(&self) -> impl Iterator<Item = Estimate> + '_ {
-        let quantities = 0..self.problem().quantities_estimated() as u32;
         (0..)
             .zip(&self.estimates.epochs)
             .filter_map(|(action, epoch)| Some((action, (*epoch)?)))
             .flat_map(move |(action, epoch)| {
-                quantities
-                    .clone()
-                    .map(move |quantity| self.estimate(epoch, action, quantity))
+                (0..self.problem().quantities_estimated())
+                    .filter_map(move |place| self.estimate(epoch, action, place))
             })
     }
 

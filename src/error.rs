@@ -66,9 +66,9 @@ pub enum Error {
     )]
     Range { name: String, low: f64, high: f64 },
 
-    /// A threshold outside its cost's range.
+    /// A threshold below its cost's range, infinite or NaN.
     #[error(
-        "threshold {threshold:?} of cost {name:?} is outside its range [{low:?}, {high:?}]; use the range's units"
+        "threshold {threshold:?} of cost {name:?} is below its range [{low:?}, {high:?}] or no number; use the range's units"
     )]
     Threshold {
         name: String,
@@ -77,37 +77,52 @@ pub enum Error {
         high: f64,
     },
 
-    /// Declared means outside their quantity's range, or not in increasing order.
+    /// explore <= 0, explore >= 1 or NaN.
     #[error(
-        "the mean of {name:?} is declared to lie in [{mean_low:?}, {mean_high:?}], which is not two increasing numbers within its range \
-         [{low:?}, {high:?}]; use the range's units, or leave it out"
+        "explore {explore:?} is outside (0, 1); give the share of the horizon that exploration is to take, say 0.2, or leave it out"
     )]
-    Mean {
+    Explore { explore: f64 },
+
+    /// Profile paper with explore.
+    #[error(
+        "explore {explore:?} is given with profile paper, whose exploration has no length of its own; leave it out or use profile tight"
+    )]
+    ExploreWithPaper { explore: f64 },
+
+    /// caution < 0, caution > 1 or NaN.
+    #[error("caution {caution:?} is outside 0 to 1; leave it out for the default of 0.5")]
+    Caution { caution: f64 },
+
+    /// Caution with another policy than soft.
+    #[error(
+        "caution is given, but policy {policy} does not use it; leave it out or use policy soft"
+    )]
+    CautionUnused { policy: &'static str },
+
+    /// Profile paper with a cost that has a range for each action.
+    #[error(
+        "cost {name:?} has a range for each action, which profile paper does not know; give one range or use profile tight"
+    )]
+    RangesWithPaper { name: String },
+
+    /// Another number of ranges than there are actions.
+    #[error(
+        "cost {name:?} has {got} ranges for {actions} actions; give one for each, or one for all"
+    )]
+    RangeCount {
         name: String,
-        mean_low: f64,
-        mean_high: f64,
-        low: f64,
-        high: f64,
+        got: usize,
+        actions: usize,
     },
 
-    /// A mean declared for what is neither the reward nor a cost.
+    /// A told cost that differs from the one known beforehand.
     #[error(
-        "a mean is declared for {name:?}, which is neither the reward nor a cost; use one of their names"
+        "{name:?} of {action:?} was told as {value:?}, but its range says that it is {known:?}; leave it out, or widen the range"
     )]
-    MeanUnknown { name: String },
-
-    /// Two means declared for one quantity.
-    #[error("two means are declared for {name:?}; give one")]
-    MeanRepeated { name: String },
-
-    /// A safe strategy whose known cost is below every mean that is declared possible.
-    #[error(
-        "the mean of cost {name:?} is declared to be {mean_low:?} or more, but the safe strategy is known to cost at most {known:?}; \
-         both cannot be true: lower the declared mean or the margin"
-    )]
-    MeanAboveSafe {
+    KnownDiffers {
         name: String,
-        mean_low: f64,
+        action: String,
+        value: f64,
         known: f64,
     },
 
@@ -137,9 +152,9 @@ pub enum Error {
     #[error("the safe strategy's probabilities sum to {sum:?}; make them sum to 1")]
     SafeSum { sum: f64 },
 
-    /// Another number of known costs or margins than there are costs.
+    /// Another number of known costs or margins than there are limited costs.
     #[error(
-        "the safe strategy has {got} known costs or margins for {costs} costs; give one for each"
+        "the safe strategy has {got} known costs or margins for {costs} limited costs; give one for each"
     )]
     MarginCount { got: usize, costs: usize },
 
@@ -228,6 +243,12 @@ pub enum Error {
         count: u64,
         rule: String,
     },
+
+    /// A tally with a sum of what is known beforehand.
+    #[error(
+        "the tally has a sum of {name:?} for action {action:?}, whose value is known; shares of a range without length are 0"
+    )]
+    TallyKnown { action: String, name: String },
 
     /// A tally whose sum for an action exceeds its count.
     #[error(

@@ -6,7 +6,7 @@
 
 /// How rho and delta are split.
 pub mod budget {
-    pub use crate::budget::{Portion, Share};
+    pub use crate::budget::Share;
 }
 
 /// The linear program.
@@ -16,5 +16,5 @@ pub mod lp {
 
 /// Widths and cells.
 pub mod width {
-    pub use crate::width::{Width, paper, radius, spread, tight, variance_max};
+    pub use crate::width::{Width, offset_c, paper, radius, spread, tight};
 }

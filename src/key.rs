@@ -38,8 +38,6 @@ pub enum Label {
     FeedbackSum = 8,
     /// The order of a block of exploration: `[epoch, block, place]`.
     Block = 9,
-    /// The threshold of a stage's clear test: `[stage, 0, 0]`.
-    Clear = 10,
     /// The means of a random world: `[world, quantity, action]`, for rewards a second word beside the first, and `[world, 0, 2^64 - 1]` for the action that is cheap.
     RandomWorld = 11,
     /// What a player in the lab draws for itself: in rival thompson `[round, action, block]` for an action's posterior, and
@@ -47,6 +45,10 @@ pub enum Label {
     Player = 12,
     /// Whether a request is held back from a live experiment: `[low, high, 0]`, the first 16 bytes of its request key's SHA-256.
     Holdback = 13,
+    /// When policy free looks, `[0, 0, 0]`, and the threshold of its look number k: `[k + 1, 0, 0]`.
+    Look = 14,
+    /// An action's part in the pick of policy free: `[action, 0, 0]`.
+    Pick = 15,
 }
 
 /// The randomness of a policy: offsets and actions. Two runs that are to replicate share it.

@@ -33,8 +33,8 @@
 //! version with the same [`VALUES_VERSION`].
 
 mod blocks;
+mod bounds;
 mod budget;
-mod clear;
 mod engine;
 mod error;
 #[doc(hidden)]
@@ -42,10 +42,13 @@ pub mod internals;
 pub mod key;
 #[cfg(feature = "lab")]
 pub mod lab;
+pub mod line;
+mod look;
 mod lp;
 pub mod mean;
 #[cfg(feature = "spec")]
 pub mod measure;
+mod pick;
 pub mod plan;
 mod policy;
 pub mod problem;
@@ -66,7 +69,7 @@ pub use record::{Ask, Decision, EpochRecord, Estimate, Kind, Recommendation, Tol
 pub use strategy::Strategy;
 
 /// Changes whenever a draw, a constant, a strategy or a digest does; the changelog says what and why.
-pub const VALUES_VERSION: u32 = 2;
+pub const VALUES_VERSION: u32 = 3;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

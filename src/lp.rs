@@ -22,6 +22,7 @@
 mod dense;
 mod simplex;
 
+use crate::strategy::Strategy;
 use dense::{divide, dot, maximum, power_above};
 use simplex::{Memory, Simplex};
 
@@ -280,6 +281,18 @@ fn beyond(value: f64, limit: f64) -> f64 {
     } else {
         value - limit
     }
+}
+
+/// Whether a strategy meets all limits, within the tolerance that the method itself has: of each row as it is scaled there.
+pub(crate) fn meets(strategy: &Strategy, rows: &[f64], limits: &[f64]) -> bool {
+    let actions = strategy.probabilities().len();
+    let mut excess = vec![0.0; actions];
+    rows.chunks(actions).zip(limits).all(|(row, &limit)| {
+        for (excess, &value) in excess.iter_mut().zip(row) {
+            *excess = beyond(value, limit);
+        }
+        strategy.expectation(&excess) <= TOLERANCES[0] * power_above(&excess)
+    })
 }
 
 /// The number of the largest value; of equals the first.

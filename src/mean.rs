@@ -1,16 +1,17 @@
 //! Replicable mean: the middle of the grid cell that holds the sample mean, on a grid whose offset both runs share.
 //!
 //! ```text
-//! index = floor((mean - offset * cell) / cell),   estimate = clamp(offset * cell + (index + 1/2) * cell, 0, 1)
+//! index = floor((y - offset * cell) / cell),   middle = offset * cell + (index + 1/2) * cell
 //! ```
 //!
-//! Means d apart fall into different cells with probability min(1, d / cell) over a uniform offset, and the estimate is
-//! within half a cell of the mean. Paper: Algorithm 1 (RepMean), with the width in place of delta in its line 1 and without
+//! In profile tight y is the mean's place on the [line](crate::Plan) where variance is constant, in profile paper the mean
+//! itself. Places d apart fall into different cells with probability min(1, d / cell) over a uniform offset, and the middle is
+//! within half a cell of the place. Paper: Algorithm 1 (RepMean), with the width in place of delta in its line 1 and without
 //! the maximum with 0 in its line 5 (docs/deviations.md, 1 and 2): the first, partial cell has index -1.
 //!
 //! Means come from a [`Tally`] of exact sums, so neither the order of the feedback nor its division into parts can move one.
 //!
-//! [`to_fixed`], [`FIXED_ONE`] and [`round_to_cell`] are public for callers that add up a whole epoch themselves
+//! [`to_fixed`], [`FIXED_ONE`], [`cell_index`], [`cell_middle`] and [`round_to_cell`] are public for callers that add up a whole epoch themselves
 //! ([`Engine::tell_epoch`](crate::Engine::tell_epoch)), and for those who recompute an estimate from a record.
 
 use std::hint::select_unpredictable;
@@ -186,11 +187,20 @@ impl Tally {
             .find_map(|(action, count, sums)| Some((action, sum_beyond(count, sums)?)))
     }
 
-    /// The mean of a quantity of an action that was played.
+    /// The sum of a quantity of an action, in multiples of 2^-53.
+    pub fn sum(&self, action: u32, quantity: usize) -> u128 {
+        self.sums[action as usize * self.quantities + quantity]
+    }
+
+    /// The mean of a quantity of an action that was played, as a share of the action's range.
     pub fn mean(&self, action: u32, quantity: usize) -> f64 {
-        let sum = self.sums[action as usize * self.quantities + quantity];
+        Self::mean_of(self.sum(action, quantity), self.counts[action as usize])
+    }
+
+    /// The mean of this many values with this sum.
+    pub(crate) fn mean_of(sum: u128, count: u64) -> f64 {
         // Scaled last, by a power of two, which rounds nothing: the order is part of the values.
-        sum as f64 / self.counts[action as usize] as f64 * (1.0 / FIXED_ONE as f64)
+        sum as f64 / count as f64 * (1.0 / FIXED_ONE as f64)
     }
 }
 
@@ -200,19 +210,26 @@ fn sum_beyond(count: u64, sums: &[u128]) -> Option<usize> {
     sums.iter().position(|&sum| sum > most)
 }
 
-/// The cell of `mean` on the grid with this cell width and offset in [0, 1), and the estimate: the cell's middle.
+/// The cell of a place on the grid with this cell width and offset in [0, 1).
+pub fn cell_index(place: f64, cell: f64, offset: f64) -> i64 {
+    libm::floor((place - offset * cell) / cell) as i64
+}
+
+/// The middle of a cell.
+pub fn cell_middle(index: i64, cell: f64, offset: f64) -> f64 {
+    offset * cell + (index as f64 + 0.5) * cell
+}
+
+/// The cell of `mean` on the plain line, and the estimate: the cell's middle. What profile paper rounds.
 ///
 /// A cell as wide as the whole range tells nothing: then there is no index and the estimate is 1/2.
 pub fn round_to_cell(mean: f64, cell: f64, offset: f64) -> (Option<i64>, f64) {
     if cell >= 1.0 {
         return (None, 0.5);
     }
-    let shift = offset * cell;
-    let index = libm::floor((mean - shift) / cell);
-    (
-        Some(index as i64),
-        (shift + (index + 0.5) * cell).clamp(0.0, 1.0),
-    )
+    let index = cell_index(mean, cell, offset);
+    let estimate = cell_middle(index, cell, offset).clamp(0.0, 1.0);
+    (Some(index), estimate)
 }
 
 #[cfg(test)]

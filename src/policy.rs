@@ -1,91 +1,40 @@
-//! What the three policies do differently: the next strategy from what is known at an epoch's start.
+//! What the policies do differently: the next strategy from what is known at an epoch's start.
 //!
 //! ```text
-//! index(a) = reward(a) + width_0(a)    low_i(a) = cost_i(a) - width_i(a)    high_i(a) = cost_i(a) + width_i(a)
-//! free:  the action with the largest index
-//! soft:  x = argmax index.x  over  low_i.x <= alpha_i
+//! per action: index, low_i, mid_i, high_i, span         see `bounds.rs`
+//! free, profile paper:  the action with the largest index
+//! soft:  moderate:    x = argmax index.x  over  mid_i.x <= alpha_i
+//!        optimistic:  x = argmax index.x  over  low_i.x <= alpha_i
 //! hard:  mix:   sigma safe + (1 - sigma) x,   sigma = max y_i / (y_i + margin_i) over y_i = min(high_i.x, 1) - alpha_i > 0
 //!        plan:  z + s safe,   the best over  high_i.z + s (alpha_i - margin_i) <= alpha_i,   sum z + s = 1
 //! ```
 //!
-//! Only rounded estimates enter, never raw means: they alone replicate.
+//! Only rounded estimates enter, never raw means: they alone replicate. (Policy free of profile tight decides by looks and a
+//! pick instead, in `look.rs` and `pick.rs`.)
 
+use crate::bounds::Bounds;
 use crate::lp::{self, Solver};
 use crate::plan::safe_weight;
-use crate::problem::{Range, Safe};
-use crate::record::{HardRule, Kind};
+use crate::problem::Safe;
+use crate::record::{Kind, Rule};
 use crate::strategy::Strategy;
 
 /// What is known at an epoch's start.
-pub(crate) enum View {
+pub(crate) enum View<'a> {
     /// Not all actions are estimated: this strategy is to be played, whose costs are at most these.
     Explore {
         candidate: Strategy,
         worst: Vec<f64>,
     },
-    /// Per action; per cost and action where a policy limits costs.
-    Estimate {
-        /// Optimistic rewards.
-        index: Vec<f64>,
-        /// Optimistic costs.
-        low: Vec<f64>,
-        /// Pessimistic costs; empty in a view that leaves them out.
-        high: Vec<f64>,
-        /// Twice the largest width over the quantities; empty likewise.
-        doubt: Vec<f64>,
-    },
-}
-
-/// How much of the estimates a view shows: of the policies, hard alone looks at what may go wrong.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Sight {
-    Optimistic,
-    Whole,
-}
-
-impl View {
-    /// The view of these estimates and widths (the rewards, then each cost, action by action), with each cost kept within
-    /// its ends.
-    pub fn of(
-        actions: usize,
-        values: &[f64],
-        widths: &[f64],
-        ends: impl IntoIterator<Item = Range>,
-        sight: Sight,
-    ) -> Self {
-        let (rewards, costs) = values.split_at(actions);
-        let (of_rewards, of_costs) = widths.split_at(actions);
-        let index = rewards.iter().zip(of_rewards).map(|(r, w)| r + w);
-        let (mut low, mut high, mut widest) = (Vec::with_capacity(costs.len()), vec![], vec![]);
-        if sight == Sight::Whole {
-            high.reserve_exact(costs.len());
-            widest.extend_from_slice(of_rewards);
-        }
-        let rows = costs.chunks(actions).zip(of_costs.chunks(actions));
-        // Row by row, so that the compiler can use vectors.
-        for ((costs, widths), ends) in rows.zip(ends) {
-            let row = || costs.iter().zip(widths);
-            low.extend(row().map(|(cost, width)| (cost - width).max(ends.low)));
-            if sight == Sight::Whole {
-                high.extend(row().map(|(cost, width)| (cost + width).min(ends.high)));
-            }
-            let most = widest.iter_mut().zip(widths);
-            most.for_each(|(most, width): (&mut f64, &f64)| *most = most.max(*width));
-        }
-        View::Estimate {
-            index: index.collect(),
-            low,
-            high,
-            doubt: widest.iter().map(|width| 2.0 * width).collect(),
-        }
-    }
+    /// All actions are.
+    Estimate(&'a Bounds),
 }
 
 /// An epoch's strategy and how it was found.
 pub(crate) struct NextStrategy {
     pub kind: Kind,
-    /// Of policy hard alone.
-    pub rule: Option<HardRule>,
+    /// Of policies with limits.
+    pub rule: Option<Rule>,
     /// Before mixing with the safe strategy; none if that left it as it is.
     pub unmixed: Option<Strategy>,
     pub sigma: f64,
@@ -104,6 +53,13 @@ impl NextStrategy {
         }
     }
 
+    fn by(rule: Rule, kind: Kind, strategy: Strategy) -> Self {
+        Self {
+            rule: Some(rule),
+            ..Self::plain(kind, strategy)
+        }
+    }
+
     /// The strategy before mixing with the safe one.
     pub fn candidate(&self) -> &Strategy {
         self.unmixed.as_ref().unwrap_or(&self.strategy)
@@ -114,7 +70,7 @@ impl NextStrategy {
 pub(crate) fn free(view: &View) -> NextStrategy {
     match view {
         View::Explore { candidate, .. } => NextStrategy::plain(Kind::Explore, candidate.clone()),
-        View::Estimate { index, .. } => {
+        View::Estimate(Bounds { index, .. }) => {
             let best = lp::first_largest(index) as u32;
             NextStrategy::plain(Kind::Estimate, Strategy::pure(best, index.len()))
         }
@@ -122,10 +78,10 @@ pub(crate) fn free(view: &View) -> NextStrategy {
 }
 
 /// Algorithm 3, lines 13 and 14: the best strategy of the optimistic set. If that is empty, the least violation.
-pub(crate) fn soft(view: &View, thresholds: &[f64], solver: &mut Solver) -> NextStrategy {
+pub(crate) fn optimistic(view: &View, thresholds: &[f64], solver: &mut Solver) -> NextStrategy {
     match view {
         View::Explore { candidate, .. } => NextStrategy::plain(Kind::Explore, candidate.clone()),
-        View::Estimate { index, low, .. } => {
+        View::Estimate(Bounds { index, low, .. }) => {
             // Optimistic costs, as the true best strategy must not be shut out by a wide interval.
             let (strategy, violation) = solver.strategy(index, low, thresholds);
             let kind = if violation > 0.0 {
@@ -133,9 +89,40 @@ pub(crate) fn soft(view: &View, thresholds: &[f64], solver: &mut Solver) -> Next
             } else {
                 Kind::Estimate
             };
-            NextStrategy::plain(kind, Strategy::new(strategy))
+            NextStrategy::by(Rule::Optimistic, kind, Strategy::new(strategy))
         }
     }
+}
+
+/// How many spans of its own the moderate strategy may give up: its pulls shrink them, so that nothing can get stuck.
+const SPANS_GIVEN_UP: f64 = 3.0;
+
+/// Soft in profile tight: the moderate strategy where its own spans pay for what it gives up, else the optimistic one.
+pub(crate) fn soft(view: &View, thresholds: &[f64], solver: &mut Solver) -> NextStrategy {
+    let optimistic = optimistic(view, thresholds, solver);
+    let View::Estimate(bounds) = view else {
+        return optimistic;
+    };
+    // Where no strategy may be within the limits, the moderate one is not either.
+    if optimistic.kind == Kind::Infeasible {
+        return optimistic;
+    }
+    let Bounds {
+        index, mid, span, ..
+    } = bounds;
+    let (moderate, excess) = solver.strategy(index, mid, thresholds);
+    let moderate = Strategy::new(moderate);
+    // An action whose excess is certain could otherwise be played for ever, while the one that would make up for it is never
+    // learned about. Where the moderate set is not empty no excess is certain, as low costs are below middle ones.
+    if excess > 0.0 && !lp::meets(&moderate, &bounds.low, thresholds) {
+        return optimistic;
+    }
+    let lost = optimistic.strategy.expectation(index) - moderate.expectation(index);
+    // Without this condition an action whose cost was rounded up might never be played again.
+    if lost <= SPANS_GIVEN_UP * moderate.expectation(span) {
+        return NextStrategy::by(Rule::Moderate, Kind::Estimate, moderate);
+    }
+    optimistic
 }
 
 /// Algorithm 4, and in profile tight (`planning`) the better of mixing and planning that is sure to learn.
@@ -146,25 +133,24 @@ pub(crate) fn hard(
     planning: bool,
     solver: &mut Solver,
 ) -> NextStrategy {
-    let optimistic = soft(view, thresholds, solver);
+    let optimistic = optimistic(view, thresholds, solver);
     if optimistic.kind == Kind::Infeasible {
         // Under hard limits even the least violation is one too many (docs/deviations.md, 8).
         return NextStrategy {
-            rule: Some(HardRule::Mix),
             sigma: 1.0,
-            ..NextStrategy::plain(Kind::Infeasible, safe.strategy.clone())
+            ..NextStrategy::by(Rule::Mix, Kind::Infeasible, safe.strategy.clone())
         };
     }
     match view {
-        View::Estimate {
-            index, high, doubt, ..
-        } if planning => {
+        View::Estimate(Bounds {
+            index, high, span, ..
+        }) if planning => {
             let planned = plan(index, high, thresholds, safe, solver);
             let lost = optimistic.strategy.expectation(index) - planned.strategy.expectation(index);
             let factor = safe.margin_min().map_or(0.0, |margin| 1.0 / margin);
-            // What the plan gives up must be paid by widths that its own pulls shrink. Without this condition it may never
+            // What the plan gives up must be paid by spans that its own pulls shrink. Without this condition it may never
             // play what it would have to learn about (docs/theory.md, "Hard constraints").
-            if lost <= factor * planned.strategy.expectation(doubt) {
+            if lost <= factor * planned.strategy.expectation(span) {
                 return planned;
             }
             mix(view, optimistic, thresholds, safe)
@@ -196,7 +182,7 @@ fn mix(view: &View, optimistic: NextStrategy, thresholds: &[f64], safe: &Safe) -
     };
     NextStrategy {
         kind,
-        rule: Some(HardRule::Mix),
+        rule: Some(Rule::Mix),
         unmixed,
         sigma,
         strategy,
@@ -207,7 +193,7 @@ fn mix(view: &View, optimistic: NextStrategy, thresholds: &[f64], safe: &Safe) -
 pub(crate) fn worst_costs(view: &View, candidate: &Strategy) -> Vec<f64> {
     match view {
         View::Explore { worst, .. } => worst.clone(),
-        View::Estimate { index, high, .. } => high
+        View::Estimate(Bounds { index, high, .. }) => high
             .chunks(index.len())
             .map(|row| candidate.expectation(row).min(1.0))
             .collect(),
@@ -237,7 +223,7 @@ fn plan(
     let sum: f64 = parts.iter().sum();
     if sum == 0.0 {
         return NextStrategy {
-            rule: Some(HardRule::Plan),
+            rule: Some(Rule::Plan),
             sigma: 1.0,
             ..NextStrategy::plain(Kind::Estimate, safe.strategy.clone())
         };
@@ -251,7 +237,7 @@ fn plan(
     parts.iter_mut().for_each(|part| *part /= sum);
     NextStrategy {
         kind: Kind::Estimate,
-        rule: Some(HardRule::Plan),
+        rule: Some(Rule::Plan),
         unmixed: Some(Strategy::new(parts)),
         sigma,
         strategy: Strategy::new(played),
@@ -303,22 +289,24 @@ mod tests {
         super::hard(view, thresholds, safe, planning, &mut Solver::default())
     }
 
-    fn seen(values: &[f64], widths: &[f64], ends: [Range; 1]) -> View {
-        View::of(2, values, widths, ends, Sight::Whole)
+    fn of(index: &[f64], [low, mid, high]: [&[f64]; 3], span: f64) -> Bounds {
+        Bounds {
+            index: index.into(),
+            reward_low: Vec::new(),
+            low: low.into(),
+            mid: mid.into(),
+            high: high.into(),
+            span: vec![span; index.len()],
+        }
     }
 
-    fn known(index: &[f64], low: &[f64], high: &[f64]) -> View {
-        View::Estimate {
-            index: index.into(),
-            low: low.into(),
-            high: high.into(),
-            doubt: vec![0.0; index.len()],
-        }
+    fn known(index: &[f64], low: &[f64], high: &[f64]) -> Bounds {
+        of(index, [low, high, high], 0.0)
     }
 
     #[test]
     fn free_breaks_ties_by_the_lowest_action() {
-        let choice = free(&known(&[0.5, 0.75, 0.75], &[], &[]));
+        let choice = free(&View::Estimate(&known(&[0.5, 0.75, 0.75], &[], &[])));
         assert_eq!(choice.strategy, Strategy::pure(1, 3));
     }
 
@@ -351,7 +339,8 @@ mod tests {
             strategy: Strategy::pure(0, 2),
             margins: vec![0.25],
         };
-        let view = known(&[0.5, 1.0], &[0.0, 0.1], &[0.1, 0.3]);
+        let bounds = known(&[0.5, 1.0], &[0.0, 0.1], &[0.1, 0.3]);
+        let view = View::Estimate(&bounds);
         for planning in [false, true] {
             let choice = hard(&view, &[0.5], &safe, planning);
             assert_eq!((choice.sigma, choice.strategy), (0.0, Strategy::pure(1, 2)));
@@ -360,7 +349,8 @@ mod tests {
 
     #[test]
     fn without_any_optimistically_safe_strategy_soft_violates_least_and_hard_stays_safe() {
-        let view = known(&[0.5, 1.0], &[0.6, 0.7], &[0.8, 0.9]);
+        let bounds = known(&[0.5, 1.0], &[0.6, 0.7], &[0.8, 0.9]);
+        let view = View::Estimate(&bounds);
         let choice = soft(&view, &[0.5]);
         assert_eq!(
             (choice.kind, choice.strategy),
@@ -377,83 +367,74 @@ mod tests {
         );
     }
 
-    const UNIT: [Range; 1] = [Range::UNIT];
-
     /// The true best strategy must stay in the optimistic set whenever the estimates are within their widths: action 1 costs
-    /// .45 to .95, so it may be safe at .5 and is played alone. Less than the whole width would shut it out.
+    /// .45 to .95, so it may be safe at .5 and is played alone where spans do not pay for less.
     #[test]
     fn what_may_be_safe_is_not_shut_out() {
-        let view = seen(&[0.5, 0.9, 0.2, 0.7], &[0.1, 0.1, 0.25, 0.25], UNIT);
-        let choice = soft(&view, &[0.5]);
+        let bounds = of(&[0.6, 1.0], [&[0.0, 0.45], &[0.3, 0.8], &[0.45, 0.95]], 0.0);
+        let choice = soft(&View::Estimate(&bounds), &[0.5]);
         assert_eq!(
-            (choice.kind, choice.strategy),
-            (Kind::Estimate, Strategy::pure(1, 2))
+            (choice.kind, choice.rule, choice.strategy),
+            (Kind::Estimate, Some(Rule::Optimistic), Strategy::pure(1, 2))
         );
     }
 
-    /// An optimistic cost below the least declared one is no cost that any world of the premise has: it would pay for more of
-    /// action 1 than can be safe, here .625 or, at the end of the range, .5 instead of 5/11.
+    /// Moderate costs allow .4 of action 1, the least ones all of it, so .24 of the index are given up: three spans of .08 pay
+    /// for that, and less does not.
     #[test]
-    fn no_cost_is_thought_below_its_declared_end() {
-        let declared = [Range {
-            low: 0.05,
-            high: 1.0,
-        }];
-        let view = seen(&[0.1, 0.9, 0.1, 0.9], &[0.1, 0.1, 0.3, 0.3], declared);
-        let choice = soft(&view, &[0.3]);
-        let played = choice.strategy.probabilities()[1];
-        assert!((played - 0.25 / 0.55).abs() < 1e-12, "{played}");
+    fn the_moderate_strategy_is_played_exactly_where_its_spans_pay() {
+        for (span, rule) in [
+            (0.08 + 1e-9, Rule::Moderate),
+            (0.08 - 1e-9, Rule::Optimistic),
+        ] {
+            let bounds = of(
+                &[0.6, 1.0],
+                [&[0.0, 0.45], &[0.3, 0.8], &[0.45, 0.95]],
+                span,
+            );
+            let choice = soft(&View::Estimate(&bounds), &[0.5]);
+            let played = choice.strategy.probabilities()[1];
+            let wanted = if rule == Rule::Moderate { 0.4 } else { 1.0 };
+            assert_eq!(choice.rule, Some(rule), "span {span}");
+            assert!((played - wanted).abs() < 1e-12, "{played}");
+        }
     }
 
-    /// A pessimistic cost above the largest declared one would keep more of the safe strategy than safety needs: action 1 may
-    /// cost .6 and not .8, so the weight is .1/.35 when mixing, and planning gives action 1 the same part.
+    /// No strategy keeps the moderate limit: the least excess is action 1 alone, whose excess is certain if its least cost is
+    /// above the limit and not if it is below.
     #[test]
-    fn no_cost_is_thought_above_its_declared_end() {
-        let declared = [Range {
-            low: 0.0,
-            high: 0.6,
-        }];
-        let safe = Safe {
-            strategy: Strategy::pure(0, 2),
-            margins: vec![0.25],
-        };
-        let view = seen(&[0.1, 0.9, 0.1, 0.5], &[0.1, 0.1, 0.3, 0.3], declared);
-        let mixed = hard(&view, &[0.5], &safe, false);
-        assert!((mixed.sigma - 0.1 / 0.35).abs() < 1e-12, "{}", mixed.sigma);
-        let planned = hard(&view, &[0.5], &safe, true);
-        assert_eq!(planned.rule, Some(HardRule::Plan));
-        let played = planned.strategy.probabilities()[1];
-        assert!((played - 0.25 / 0.35).abs() < 1e-12, "{played}");
+    fn an_excess_that_is_certain_is_not_played_however_large_the_spans() {
+        for (least, rule) in [(0.51, Rule::Optimistic), (0.5, Rule::Moderate)] {
+            let bounds = of(&[0.9, 0.1], [&[0.4, least], &[0.6, 0.55], &[0.8, 0.6]], 1.0);
+            let choice = soft(&View::Estimate(&bounds), &[0.5]);
+            assert_eq!((choice.kind, choice.rule), (Kind::Estimate, Some(rule)));
+        }
     }
 
-    /// The plan is half of each action: it gives up .25 of the optimist's index, and widths pay (1/.4) times half of what is
-    /// in doubt of both. At a doubt of .1 each the two are equal. Below it the plan's own pulls no longer pay for what it
+    /// The plan is half of each action: it gives up .25 of the optimist's index, and spans pay (1/.4) times half of both.
+    /// At a span of .1 each the two are equal. Below it the plan's own pulls no longer pay for what it
     /// gives up, so that it could be played for ever: there mixing takes over, and above it there is no need to.
     #[test]
-    fn planning_gives_way_to_mixing_exactly_where_its_widths_no_longer_pay() {
+    fn planning_gives_way_to_mixing_exactly_where_its_spans_no_longer_pay() {
         let safe = Safe {
             strategy: Strategy::pure(0, 2),
             margins: vec![0.4],
         };
-        for (doubt, rule) in [
-            (0.1 + 1e-9, HardRule::Plan),
-            (0.1 - 1e-9, HardRule::Mix),
-            (0.2, HardRule::Plan),
-            (0.0, HardRule::Mix),
+        for (span, rule) in [
+            (0.1 + 1e-9, Rule::Plan),
+            (0.1 - 1e-9, Rule::Mix),
+            (0.2, Rule::Plan),
+            (0.0, Rule::Mix),
         ] {
-            let view = View::Estimate {
-                index: vec![0.5, 1.0],
-                low: vec![0.0, 0.0],
-                high: vec![0.1, 0.9],
-                doubt: vec![doubt; 2],
-            };
+            let bounds = of(&[0.5, 1.0], [&[0.0, 0.0], &[0.1, 0.9], &[0.1, 0.9]], span);
+            let view = View::Estimate(&bounds);
             let choice = hard(&view, &[0.5], &safe, true);
-            assert_eq!(choice.rule, Some(rule), "doubt {doubt}");
+            assert_eq!(choice.rule, Some(rule), "span {span}");
             // Both keep the worst cost at the threshold: .1 at half of the rounds and .9 at the other half.
             let played = choice.strategy.probabilities()[1];
             assert!((played - 0.5).abs() < 1e-12, "{played}");
             // The published algorithm knows no plan.
-            assert_eq!(hard(&view, &[0.5], &safe, false).rule, Some(HardRule::Mix));
+            assert_eq!(hard(&view, &[0.5], &safe, false).rule, Some(Rule::Mix));
         }
     }
 
@@ -462,7 +443,8 @@ mod tests {
     #[test]
     fn without_limits_hard_is_soft() {
         for index in [[0.7; 3], [0.1, 0.7, 0.7], [0.9, 0.1, 0.3]] {
-            let view = known(&index, &[], &[]);
+            let bounds = known(&index, &[], &[]);
+            let view = View::Estimate(&bounds);
             let safe = Safe {
                 strategy: Strategy::uniform(3, |_| true),
                 margins: vec![],
@@ -471,15 +453,5 @@ mod tests {
             let wanted = soft(&view, &[]).strategy;
             assert_eq!((choice.sigma, choice.strategy), (0.0, wanted), "{index:?}");
         }
-    }
-
-    /// In doubt is the largest width of an action over all its quantities, twice: a cost may hide more than a reward.
-    #[test]
-    fn doubt_is_twice_the_largest_width() {
-        let view = seen(&[0.5; 4], &[0.1, 0.2, 0.3, 0.05], UNIT);
-        let View::Estimate { doubt, .. } = view else {
-            unreachable!("estimates were given")
-        };
-        assert_eq!(doubt, [0.6, 0.4]);
     }
 }

@@ -1,4 +1,4 @@
-//! The problem: actions, costs, thresholds, declared means, horizon, rho and delta. Checked once, when a [`Draft`] is built;
+//! The problem: actions, costs, thresholds, ranges, horizon, rho and delta. Checked once, when a [`Draft`] is built;
 //! everything after may rely on it.
 //!
 //! Values come in the user's units (dollars, milliseconds) and are scaled to [0, 1] by their range:
@@ -6,6 +6,10 @@
 //! ```text
 //! unit = (value - low) / (high - low)
 //! ```
+//!
+//! A cost may have a range for each action. Its own scale is then their hull, from the least low end to the greatest high one:
+//! thresholds, margins and violations are on it. What is sampled, averaged and rounded is the *entry* of an action, the share of
+//! its own range; equal ends say that the cost is known.
 
 mod draft;
 
@@ -14,7 +18,7 @@ use crate::mean::to_fixed;
 use crate::strategy::Strategy;
 
 pub use draft::Draft;
-pub(crate) use draft::{ACTIONS_MAX, CHANCES, GROWTHS, SafeKnown};
+pub(crate) use draft::{ACTIONS_MAX, CAUTION, CAUTIONS, CHANCES, GROWTHS, SHARES, SafeKnown};
 
 /// The largest horizon: rounds up to here are exact as `f64`.
 pub const HORIZON_MAX: u64 = 1 << 53;
@@ -114,8 +118,10 @@ impl Range {
 pub struct Quantity {
     /// What the user calls it.
     pub name: String,
-    /// The values it can take.
+    /// The values it can take, over all actions.
     pub range: Range,
+    /// Each action's own range; empty where all have the same.
+    pub by_action: Vec<Range>,
 }
 
 impl Quantity {
@@ -123,8 +129,86 @@ impl Quantity {
         Self {
             name: name.into(),
             range: Range { low, high },
+            by_action: Vec::new(),
         }
     }
+
+    pub(crate) fn with_ranges(name: impl Into<String>, ranges: CostRange) -> Self {
+        let by_action = match ranges {
+            CostRange::All(range) => return Self::new(name, range),
+            CostRange::Each(ranges) => ranges.into_iter(),
+        };
+        let by_action: Vec<Range> = by_action.map(|[low, high]| Range { low, high }).collect();
+        let hull = |hull: Range, range: &Range| Range {
+            low: hull.low.min(range.low),
+            high: hull.high.max(range.high),
+        };
+        let first = by_action.first().copied().unwrap_or(Range::UNIT);
+        let range = by_action.iter().fold(first, hull);
+        let differ = by_action.iter().any(|own| *own != range);
+        Self {
+            name: name.into(),
+            range,
+            // Said of each action alone or of all together, the same ranges are the same problem.
+            by_action: if differ { by_action } else { Vec::new() },
+        }
+    }
+
+    /// The values it can take under an action.
+    #[inline]
+    pub fn range_of(&self, action: u32) -> Range {
+        self.by_action
+            .get(action as usize)
+            .copied()
+            .unwrap_or(self.range)
+    }
+
+    /// Where an action's entries lie on the quantity's own scale.
+    pub fn entry(&self, action: u32) -> Range {
+        match self.by_action.get(action as usize) {
+            None => Range::UNIT,
+            Some(own) => Range {
+                low: self.range.to_unit(own.low),
+                high: self.range.to_unit(own.high),
+            },
+        }
+    }
+
+    /// The value that is known of an action beforehand, if one is.
+    pub fn known(&self, action: u32) -> Option<f64> {
+        let own = self.range_of(action);
+        (own.low == own.high).then_some(own.low)
+    }
+}
+
+/// A cost's range: one for all actions, or one for each.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CostRange {
+    /// For all actions.
+    All([f64; 2]),
+    /// For each action, in their order. Equal ends: the cost is known.
+    Each(Vec<[f64; 2]>),
+}
+
+impl From<[f64; 2]> for CostRange {
+    fn from(range: [f64; 2]) -> Self {
+        Self::All(range)
+    }
+}
+
+impl From<Vec<[f64; 2]>> for CostRange {
+    fn from(ranges: Vec<[f64; 2]>) -> Self {
+        Self::Each(ranges)
+    }
+}
+
+/// A cost as the user states it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// Its name and its range.
+    pub quantity: Quantity,
+    /// The limit on its mean, in the user's units; without one it is watched: tallied, and limiting nothing.
+    pub threshold: Option<f64>,
 }
 
 /// What happens to feedback outside its range.
@@ -142,7 +226,7 @@ pub enum Outside {
 pub struct Safe {
     /// The strategy, summing to one.
     pub strategy: Strategy,
-    /// Per cost, a lower bound on the threshold less the strategy's cost.
+    /// Per limited cost, a lower bound on the threshold less the strategy's cost.
     pub margins: Vec<f64>,
 }
 
@@ -158,9 +242,15 @@ impl Safe {
 pub struct Problem {
     pub(crate) draft: Draft,
     profile: Profile,
-    /// Per quantity, where every action's mean is declared to lie.
-    means: Vec<Range>,
+    /// The quantities that are estimated, by number.
+    estimated: Vec<usize>,
+    /// Estimates a level takes.
+    entries: usize,
+    /// The costs that have a threshold, by their quantity's number.
+    limited: Vec<usize>,
+    /// Theirs, in their order.
     thresholds: Vec<f64>,
+    by_action: bool,
     safe: Option<Safe>,
 }
 
@@ -202,18 +292,6 @@ impl Problem {
         .build()
     }
 
-    /// The same problem without declared means.
-    pub(crate) fn without_means(&self) -> Self {
-        Self {
-            draft: Draft {
-                means: Vec::new(),
-                ..self.draft.clone()
-            },
-            means: vec![Range::UNIT; self.means.len()],
-            ..self.clone()
-        }
-    }
-
     /// The policy.
     pub fn policy(&self) -> Policy {
         self.draft.policy
@@ -249,42 +327,79 @@ impl Problem {
         self.draft.outside
     }
 
+    /// The share of the horizon that exploration is asked to take, if it is.
+    pub fn explore(&self) -> Option<f64> {
+        self.draft.explore
+    }
+
+    /// How much of an estimate's uncertainty counts against a cost, from 0 to 1; of policy soft.
+    pub fn caution(&self) -> f64 {
+        self.draft.caution.unwrap_or(CAUTION)
+    }
+
     /// Number of quantities told per round: the reward and each cost.
     pub fn quantities(&self) -> usize {
         self.draft.costs.len() + 1
     }
 
-    /// Number of quantities that are estimated per action: policy free decides without the costs.
+    /// The quantities that decide, by number: the reward and, but for policy free, the limited costs. Profile tight's policy
+    /// free decides by raw rewards and estimates none.
+    pub fn estimated(&self) -> &[usize] {
+        &self.estimated
+    }
+
+    /// Number of quantities that decide.
     pub fn quantities_estimated(&self) -> usize {
-        if self.policy() == Policy::Free {
-            1
-        } else {
-            self.quantities()
-        }
+        self.estimated.len()
+    }
+
+    /// Number of estimates a level takes: an entry for each action and quantity that decides, but for known ones.
+    pub fn entries_estimated(&self) -> usize {
+        self.entries
     }
 
     /// Name and range of a quantity; 0 is the reward.
     pub fn quantity(&self, quantity: usize) -> &Quantity {
         match quantity.checked_sub(1) {
             None => &self.draft.reward,
-            Some(cost) => &self.draft.costs[cost].0,
+            Some(cost) => &self.draft.costs[cost].quantity,
         }
     }
 
-    /// Where a quantity's mean is declared to lie for every action, on the unit scale; all of it if nothing is declared.
-    pub fn means(&self, quantity: usize) -> Range {
-        self.means[quantity]
+    /// A share of an action's own range, on the quantity's scale.
+    pub fn on_scale(&self, quantity: usize, action: u32, share: f64) -> f64 {
+        let quantity = self.quantity(quantity);
+        if quantity.by_action.is_empty() {
+            return share;
+        }
+        let entry = quantity.entry(action);
+        entry.low + entry.span() * share
     }
 
-    /// Each cost's threshold on the unit scale.
+    /// Whether some cost has a range for each action.
+    pub fn has_ranges_by_action(&self) -> bool {
+        self.by_action
+    }
+
+    /// The costs that have a threshold, by their quantity's number. Policy free does not look at it.
+    pub fn limited(&self) -> &[usize] {
+        &self.limited
+    }
+
+    /// Their thresholds on the unit scale, in the same order.
     pub fn thresholds(&self) -> &[f64] {
         &self.thresholds
     }
 
-    /// A cost's threshold in the user's units; costs are numbered from 0.
-    pub fn threshold(&self, cost: usize) -> f64 {
+    /// The limited costs and their thresholds in the user's units.
+    pub fn limits(&self) -> impl Iterator<Item = (&Quantity, f64)> {
+        self.draft.limited()
+    }
+
+    /// A cost's threshold in the user's units, if it has one; costs are numbered from 0.
+    pub fn threshold(&self, cost: usize) -> Option<f64> {
         // The value is returned as it was given: scaled to the unit interval and back it might differ in the last bit.
-        self.draft.costs[cost].1
+        self.draft.costs[cost].threshold
     }
 
     /// The safe strategy, under policy hard.
@@ -297,11 +412,18 @@ impl Problem {
         self.safe.as_ref()?.margin_min()
     }
 
-    /// One round's feedback as multiples of 2^-53 on the unit scale, written into `fixed`: the reward, then the costs.
+    /// One round's feedback as multiples of 2^-53 of its action's ranges, written into `fixed`: the reward, then the costs. A
+    /// known cost may be left out by telling NaN.
     ///
     /// The one place where feedback is judged: what this refuses, every way of telling refuses.
     #[inline]
-    pub fn to_fixed(&self, reward: f64, costs: &[f64], fixed: &mut [u64]) -> Result<(), Error> {
+    pub fn to_fixed(
+        &self,
+        action: u32,
+        reward: f64,
+        costs: &[f64],
+        fixed: &mut [u64],
+    ) -> Result<(), Error> {
         // By the room given, which is this problem's number of quantities: engines keep it between rounds.
         if costs.len() + 1 != fixed.len() {
             return Err(Error::CostCount {
@@ -309,15 +431,42 @@ impl Problem {
                 costs: fixed.len() - 1,
             });
         }
-        fixed[0] = self.quantity_to_fixed(&self.draft.reward, reward)?;
-        for ((entry, (cost, _)), &value) in fixed[1..].iter_mut().zip(&self.draft.costs).zip(costs)
-        {
-            *entry = self.quantity_to_fixed(cost, value)?;
+        fixed[0] = self.within(&self.draft.reward, self.draft.reward.range, reward)?;
+        for ((entry, cost), &value) in fixed[1..].iter_mut().zip(&self.draft.costs).zip(costs) {
+            *entry = if self.by_action {
+                self.cost_to_fixed(&cost.quantity, action, value)?
+            } else {
+                self.within(&cost.quantity, cost.quantity.range, value)?
+            };
         }
         Ok(())
     }
 
-    /// Whether many rounds' feedback can be told: rewards, and the costs of the first round, then of the second, and so on.
+    /// Whether feedback could be some action's: what can be said where the action is not known any more.
+    pub(crate) fn check_feedback(&self, reward: f64, costs: &[f64]) -> Result<(), Error> {
+        let wanted = self.draft.costs.len();
+        if costs.len() != wanted {
+            return Err(Error::CostCount {
+                got: costs.len(),
+                costs: wanted,
+            });
+        }
+        self.within(&self.draft.reward, self.draft.reward.range, reward)?;
+        for (cost, &value) in self.draft.costs.iter().zip(costs) {
+            let may_be_known = cost
+                .quantity
+                .by_action
+                .iter()
+                .any(|own| own.low == own.high);
+            if !(may_be_known && value.is_nan()) {
+                self.within(&cost.quantity, cost.quantity.range, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether many rounds' feedback can be told, whatever their actions: rewards, and the costs of the first round, then of the
+    /// second, and so on. Of a problem without ranges by action.
     pub(crate) fn accepts(&self, rewards: &[f64], costs: &[f64]) -> bool {
         let costs_accepted = match self.cost_range() {
             Some(range) => self.accepts_all(range, costs),
@@ -326,7 +475,7 @@ impl Problem {
                 .chunks_exact(self.draft.costs.len().max(1))
                 .all(|row| {
                     let mut values = row.iter().zip(&self.draft.costs);
-                    values.all(|(value, (cost, _))| self.accepts_all(cost.range, &[*value]))
+                    values.all(|(value, cost)| self.accepts_all(cost.quantity.range, &[*value]))
                 }),
         };
         costs_accepted && self.accepts_all(self.draft.reward.range, rewards)
@@ -334,9 +483,10 @@ impl Problem {
 
     /// The range that all costs share, if they do: then what holds for one value holds for a row of any length.
     fn cost_range(&self) -> Option<Range> {
-        let ((first, _), others) = self.draft.costs.split_first()?;
-        let shared = others.iter().all(|(cost, _)| cost.range == first.range);
-        shared.then_some(first.range)
+        let (first, others) = self.draft.costs.split_first()?;
+        let range = first.quantity.range;
+        let shared = others.iter().all(|cost| cost.quantity.range == range);
+        shared.then_some(range)
     }
 
     #[inline]
@@ -357,17 +507,38 @@ impl Problem {
         if let Some(range) = self.cost_range() {
             return to_fixed_all(range, costs, fixed_costs);
         }
-        let ranges = self.draft.costs.iter().map(|(cost, _)| cost.range).cycle();
+        let ranges = self
+            .draft
+            .costs
+            .iter()
+            .map(|cost| cost.quantity.range)
+            .cycle();
         for ((entry, value), range) in fixed_costs.iter_mut().zip(costs).zip(ranges) {
             *entry = to_fixed_within(range, *value);
         }
     }
 
+    fn cost_to_fixed(&self, cost: &Quantity, action: u32, value: f64) -> Result<u64, Error> {
+        let Some(known) = cost.known(action) else {
+            return self.within(cost, cost.range_of(action), value);
+        };
+        // Nothing is left to learn of it, so that it need not be told.
+        if value.is_nan() || value == known {
+            return Ok(0);
+        }
+        Err(Error::KnownDiffers {
+            name: cost.name.clone(),
+            action: self.actions()[action as usize].clone(),
+            value,
+            known,
+        })
+    }
+
     #[inline]
-    fn quantity_to_fixed(&self, quantity: &Quantity, value: f64) -> Result<u64, Error> {
-        let Range { low, high } = quantity.range;
+    fn within(&self, quantity: &Quantity, range: Range, value: f64) -> Result<u64, Error> {
+        let Range { low, high } = range;
         if (low..=high).contains(&value) {
-            return Ok(to_fixed(quantity.range.to_unit(value)));
+            return Ok(to_fixed(range.to_unit(value)));
         }
         // An infinite value has a nearest end, too.
         if self.draft.outside == Outside::Clip && !value.is_nan() {

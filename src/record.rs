@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::line::Line;
+use crate::plan::Plan;
 use crate::strategy::Strategy;
 
 /// What to do in a round.
@@ -72,37 +74,54 @@ pub enum Kind {
     Estimate,
     /// The estimates say that no strategy keeps all thresholds: least violation (soft), or the safe strategy (hard).
     Infeasible,
-    /// The clear test found one action ahead: it is played to the horizon, whatever its feedback.
+    /// A look found one action ahead: it is played to the horizon, whatever its feedback.
     Commit,
+    /// The trial is over: the action picked is played to the horizon, whatever its feedback.
+    Pick,
 }
 
-/// Which of policy hard's two safe strategies is played.
+/// Which strategy a policy with limits plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum HardRule {
-    /// The optimistic candidate, mixed with the safe strategy until it fits.
-    Mix,
-    /// The best of those that fit, the safe strategy among them.
+pub enum Rule {
+    /// Soft: the best while costs are taken for higher than estimated, by the policy's caution.
+    Moderate,
+    /// Soft: the best while costs are the least they may be.
+    Optimistic,
+    /// Hard: the best of those that are sure to be safe, the safe strategy among them.
     Plan,
+    /// Hard: the optimistic candidate, mixed with the safe strategy until it fits.
+    Mix,
 }
 
-/// A clear test: policy free commits to the leader if its lead exceeds a keyed threshold.
+/// When a run of policy free looks: a function of its key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Looks {
+    /// The draw behind the counts, in [0, 1).
+    pub offset: f64,
+    /// The samples of every action at each look, ascending.
+    pub counts: Vec<u64>,
+}
+
+/// A look: policy free commits to the leader if its lead exceeds a keyed threshold.
 // Unknown fields are refused wherever a record is read: an audit must not pass over what it does not know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct ClearTest {
-    /// The stage it was made after, from 0.
-    pub stage: u32,
+pub struct LookTest {
+    /// Its number k: the count is the trial's, divided by the spacing to the power of k and the run's offset.
+    pub look: u32,
     /// The samples of every action.
     pub count: u64,
-    /// Their mean rewards, on the unit scale.
+    /// Their mean rewards, as shares of the range.
     pub means: Vec<f64>,
     /// The action with the largest mean, the first of equals.
     pub leader: u32,
     /// The one with the largest of the other means.
     pub runner_up: u32,
-    /// The difference of their means, times the root of the count.
+    /// The difference of their places on the line, times the root of the count.
     pub lead: f64,
     /// The draw behind the threshold, in [0, 1).
     pub uniform: f64,
@@ -112,15 +131,33 @@ pub struct ClearTest {
     pub passed: bool,
 }
 
-impl ClearTest {
-    /// Lead and threshold as differences of mean rewards, on the unit scale: what people compare.
+impl LookTest {
+    /// Lead and threshold as differences on the line: about differences of mean rewards around 1/2.
     pub fn gap_and_threshold(&self) -> [f64; 2] {
         let root = libm::sqrt(self.count as f64);
         [self.lead / root, self.threshold / root]
     }
 }
 
-/// One rounded mean and all that went into it, on the unit scale.
+/// The pick at the end of a trial: policy free plays its action for good.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Pick {
+    /// The samples of every action.
+    pub count: u64,
+    /// Their mean rewards, as shares of the range.
+    pub means: Vec<f64>,
+    /// What a place on the line is multiplied by: differences of 1/scale are in doubt.
+    pub scale: f64,
+    /// Each action's draw, in [0, 1).
+    pub uniforms: Vec<f64>,
+    /// The action picked.
+    pub action: u32,
+}
+
+/// One rounded mean and all that went into it. Mean, estimate, low and high are shares of the action's range; offset, cell, index
+/// and width are on the line, in profile paper on the plain one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -142,40 +179,59 @@ pub struct Estimate {
     /// The grid's step.
     pub cell: f64,
     /// The cell that holds the mean; two runs agree on the estimate exactly when they agree on it. None if the cell is as
-    /// wide as the range.
+    /// wide as the plain line.
     pub index: Option<i64>,
-    /// The cell's middle.
-    pub estimate: f64,
-    /// The true mean is this close to the estimate, unless an event of probability delta happens.
+    /// Half-length of the interval, unless an event of probability delta happens.
     pub width: f64,
+    /// The mean at the cell's middle.
+    pub estimate: f64,
+    /// The true mean is at least this, unless an event of probability delta happens.
+    pub low: f64,
+    /// The true mean is at most this, likewise.
+    pub high: f64,
 }
 
 impl Estimate {
-    /// Where the true mean lies unless an event of probability delta happens, on the unit scale.
+    /// Where the true mean lies unless an event of probability delta happens, as a share of the range.
     pub fn interval(&self) -> [f64; 2] {
-        // Means lie in [0, 1], so an end outside it says less than the range does.
-        [-1.0, 1.0].map(|sign| (self.estimate + sign * self.width).clamp(0.0, 1.0))
+        // The published profile's ends may be far outside, which says less than the range does.
+        [self.low, self.high].map(|end| end.clamp(0.0, 1.0))
     }
 
-    /// The ends of the mean's cell, on the unit scale: any mean in it gives the same estimate.
-    pub fn cell_ends(&self) -> [f64; 2] {
-        match self.index {
-            Some(index) => [index, index + 1]
-                .map(|edge| ((self.offset + edge as f64) * self.cell).clamp(0.0, 1.0)),
-            // A cell as wide as the range has no edge in it.
-            None => [0.0, 1.0],
-        }
+    /// The ends of the mean's cell on its line; none if the cell is as wide as the plain one.
+    fn cell_edges(&self) -> Option<[f64; 2]> {
+        let index = self.index?;
+        Some([index, index + 1].map(|edge| (self.offset + edge as f64) * self.cell))
     }
 
-    /// The edge of the mean's cell that lies towards another cell, on the unit scale: what separates two runs whose
+    /// The ends of the mean's cell, as shares of the range: any mean in it gives the same estimate.
+    pub fn cell_ends(&self, plan: &Plan) -> [f64; 2] {
+        let Some(edges) = self.cell_edges() else {
+            return [0.0, 1.0];
+        };
+        let line = plan.line(self.count);
+        edges.map(|edge| mean_at(line.as_ref(), edge))
+    }
+
+    /// The edge of the mean's cell that lies towards another cell, as a share of the range: what separates two runs whose
     /// means fell into these cells. None if the cell is as wide as the range.
     ///
     /// Cell i spans from (offset + i) cell to (offset + i + 1) cell.
-    pub fn nearest_edge(&self, other: i64) -> Option<f64> {
-        let index = self.index?;
-        // A cell begins at its own number and ends where the next one begins.
-        let cells = if index < other { index + 1 } else { index };
-        Some((self.offset + cells as f64) * self.cell)
+    pub fn nearest_edge(&self, other: i64, plan: &Plan) -> Option<f64> {
+        let [begin, end] = self.cell_edges()?;
+        let edge = if self.index? < other { end } else { begin };
+        Some(match plan.line(self.count) {
+            Some(line) => line.mean(edge),
+            None => edge,
+        })
+    }
+}
+
+/// The mean at a place of a line, the plain one if there is none.
+fn mean_at(line: Option<&Line>, place: f64) -> f64 {
+    match line {
+        Some(line) => line.mean(place),
+        None => place.clamp(0.0, 1.0),
     }
 }
 
@@ -192,8 +248,8 @@ pub struct EpochRecord {
     pub rounds: u64,
     /// How its strategy was found.
     pub kind: Kind,
-    /// Which of its strategies policy hard plays; none for the others.
-    pub rule: Option<HardRule>,
+    /// Which of its strategies a policy with limits plays; none of policy free, and of soft while it explores.
+    pub rule: Option<Rule>,
     /// The strategy before mixing with the safe one.
     pub candidate: Vec<f64>,
     /// The weight of the safe strategy.
@@ -202,8 +258,13 @@ pub struct EpochRecord {
     pub strategy: Vec<f64>,
     /// Rounds per action before the epoch.
     pub counts: Vec<u64>,
-    /// The clear test made at its start, if one was due.
-    pub test: Option<ClearTest>,
+    /// When the run looks: in the first record of policy free in profile tight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looks: Option<Looks>,
+    /// The look made at its start, if one was due.
+    pub test: Option<LookTest>,
+    /// The pick made at its start, if it was due.
+    pub pick: Option<Pick>,
     /// The estimates made at its start.
     pub estimates: Vec<Estimate>,
 }
@@ -221,9 +282,19 @@ impl EpochRecord {
             sigma: 0.0,
             strategy: Vec::new(),
             counts,
+            looks: None,
             test: None,
+            pick: None,
             estimates: Vec::new(),
         }
+    }
+
+    /// The action played to the horizon from this epoch on, and how it was found; none while more is to be decided.
+    pub fn decided(&self) -> Option<(Kind, u32)> {
+        let committed = self.test.as_ref().filter(|test| test.passed);
+        let committed = committed.map(|test| (Kind::Commit, test.leader));
+        let picked = self.pick.as_ref().map(|pick| (Kind::Pick, pick.action));
+        committed.or(picked)
     }
 
     /// The same epoch with this many rounds: logs write a record both when its epoch opens and when it closes.
@@ -254,7 +325,7 @@ pub struct Prospect {
     pub costs: Vec<Interval>,
 }
 
-/// What to deploy when the experiment ends: the current strategy, or the cautious one.
+/// What to deploy when the experiment ends: the cautious strategy where there is one; the current one stands beside it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Recommendation {

@@ -6,12 +6,12 @@
 //! ```
 //!
 //! Integers are little endian, floats their bits, texts and lists preceded by their length. Only facts are kept: what was
-//! told, what was handed out, the raw means behind the estimates. Strategy, targets and rounded means are computed again by
+//! told, what was handed out, the exact sums behind looks, pick and estimates. Strategy, targets and rounded means are computed again by
 //! the code that computed them first, so a snapshot cannot contradict them.
 //!
 //! How often each action was handed out and told in the open epoch follows from the key, too, and is compared with the draws
 //! when a snapshot is read: except in a mixed strategy's epoch of more than [`REDRAWN_MAX`] rounds, where that would take as
-//! long as the epoch did. Such a snapshot has version 3, which holds the counts handed out. They are checked for what can be
+//! long as the epoch did. Such a snapshot holds the counts handed out. They are checked for what can be
 //! seen without drawing, and compared with the draws before the epoch can close: [`Engine::tell`] and its kin then refuse the
 //! snapshot instead of telling the last round, so that no strategy ever rests on counts that the key does not give. Until then
 //! each decision is right, being a function of key, strategy and round alone; only where the epoch ends is taken on trust.
@@ -22,14 +22,15 @@ use sha2::{Digest as _, Sha256};
 use crate::engine::Engine;
 use crate::key::Key;
 use crate::mean::{FIXED_ONE, Tally};
-use crate::problem::{Draft, Outside, Policy, Problem, Quantity, Range, SafeKnown};
+use crate::plan::Explore;
+use crate::problem::{
+    Cost, CostRange, Draft, Outside, Policy, Problem, Quantity, Range, SafeKnown,
+};
 use crate::record::EpochRecord;
 use crate::{Error, Plan, VALUES_VERSION};
 
 const MAGIC: &[u8] = b"debora snapshot";
-const VERSION: u64 = 2;
-/// The same, with the counts handed out.
-const VERSION_WITH_COUNTS: u64 = 3;
+const VERSION: u64 = 1;
 const CHECKSUM: usize = 32;
 
 /// The most rounds that are drawn again to read a snapshot: about a millisecond's work.
@@ -43,11 +44,7 @@ impl Engine {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Writer(MAGIC.to_vec());
         let with_counts = self.is_long();
-        bytes.u64(if with_counts {
-            VERSION_WITH_COUNTS
-        } else {
-            VERSION
-        });
+        bytes.u64(VERSION);
         bytes.u64(u64::from(VALUES_VERSION));
         write_draft(&mut bytes, &self.problem().draft);
         bytes.text(&self.key.to_hex());
@@ -56,11 +53,12 @@ impl Engine {
         bytes.u64(self.open.first_round);
         bytes.u64(self.open.rounds);
         bytes.u64s(&self.open.counts);
-        // Whether there was a test follows from the counts, and its threshold from the key.
-        if let Some(test) = &self.open.test {
-            test.means.iter().for_each(|&mean| bytes.f64(mean));
+        // What was decided from them follows from the counts and the key.
+        if self.ends_part_of_trial() {
+            self.trial_sums.iter().for_each(|&sum| bytes.u128(sum));
         }
         self.write_estimates(&mut bytes);
+        bytes.u64(u64::from(with_counts));
         if with_counts {
             bytes.u64s(&self.asked);
         }
@@ -99,16 +97,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Per action the epoch of its estimate, and the raw means behind it. The rounded ones follow from them.
+    /// Per action the epoch of its estimate, and the sums behind it. The rounded means follow from them.
     fn write_estimates(&self, bytes: &mut Writer) {
         for (action, epoch) in self.estimates.epochs.iter().enumerate() {
             // One more, so that 0 can mean that the action has no estimate.
             bytes.u64(epoch.map_or(0, |epoch| epoch + 1));
             if epoch.is_some() {
-                let means = self.estimates.means[action..].iter();
-                means
-                    .step_by(self.asked.len())
-                    .for_each(|&mean| bytes.f64(mean));
+                let sums = self.estimates.sums[action..].iter();
+                sums.step_by(self.asked.len())
+                    .for_each(|&sum| bytes.u128(sum));
             }
         }
     }
@@ -120,9 +117,9 @@ impl Engine {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader(checked_content(bytes)?);
         let version = reader.u64()?;
-        if ![VERSION, VERSION_WITH_COUNTS].contains(&version) {
+        if version != VERSION {
             return Err(bad(&format!(
-                "it has version {version}, and this program reads versions {VERSION} and {VERSION_WITH_COUNTS}"
+                "it has version {version}, and this program reads version {VERSION}"
             )));
         }
         let values = reader.u64()?;
@@ -133,7 +130,7 @@ impl Engine {
             )));
         }
         let problem = read_draft(&mut reader)?.build()?;
-        let engine = read_run(&mut reader, problem, version == VERSION_WITH_COUNTS)?;
+        let engine = read_run(&mut reader, problem)?;
         check(reader.0.is_empty(), "there are extra bytes after its end")?;
         Ok(engine)
     }
@@ -168,15 +165,15 @@ fn check(holds: bool, rule: &str) -> Result<(), Error> {
 ///
 /// Every number is checked against the others: a snapshot may come from another program, and an engine that contradicts
 /// itself would fail rounds later, where nobody sees why.
-fn read_run(reader: &mut Reader, problem: Problem, with_counts: bool) -> Result<Engine, Error> {
+fn read_run(reader: &mut Reader, problem: Problem) -> Result<Engine, Error> {
     let key = Key::from_hex(&reader.text()?)?;
     let mut engine = Engine::with_plan(Plan::of(problem).into(), key);
     engine.digest = reader.take(32)?.try_into().expect("32 bytes");
     let rounds = read_epoch(reader, &mut engine)?;
-    read_test(reader, &mut engine)?;
+    read_trial(reader, &mut engine)?;
     read_estimates(reader, &mut engine)?;
     engine.open_epoch();
-    if with_counts {
+    if reader.choice([false, true])? {
         read_asked(reader, &mut engine, rounds)?;
     } else {
         hand_out_again(&mut engine, rounds)?;
@@ -214,25 +211,45 @@ fn read_epoch(reader: &mut Reader, engine: &mut Engine) -> Result<u64, Error> {
         rounds <= horizon + 1 - first_round,
         "its epoch goes beyond the horizon",
     )?;
+    engine.asked.clone_from(&counts);
+    let looks = engine.open.looks.take().filter(|_| epoch == 0);
+    engine.open = EpochRecord::opening(epoch, first_round, counts);
+    engine.open.looks = looks;
     check(
-        engine.plan.explores_in_step(&counts),
+        explores_in_step(engine),
         "its counts are not those of its plan's exploration",
     )?;
-    engine.asked.clone_from(&counts);
-    engine.open = EpochRecord::opening(epoch, first_round, counts);
     Ok(rounds)
 }
 
-/// Reads the means behind the open epoch's clear test, if one was due.
-fn read_test(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error> {
-    let Some(stage) = engine.stage() else {
+/// Whether the open epoch can begin with its counts, as far as exploration says: permuted blocks bring all actions from look to
+/// look together.
+fn explores_in_step(engine: &Engine) -> bool {
+    let counts = &engine.open.counts;
+    let together = counts.iter().all(|count| *count == counts[0]);
+    match &engine.plan.trial {
+        Some(trial) => {
+            // One epoch for each count that is reached before.
+            let mut ends: Vec<u64> = engine.looks.iter().map(|look| look.count).collect();
+            ends.push(trial.count);
+            ends.dedup();
+            let reached = ends.iter().position(|&end| end == counts[0]);
+            let epoch = reached.map_or(0, |place| place as u64 + 1);
+            together && (counts[0] == 0 || reached.is_some()) && engine.open.epoch == epoch
+        }
+        None => engine.exploring() != Some(Explore::Blocks) || (together && counts[0] == 0),
+    }
+}
+
+/// Reads the sums behind the open epoch's look or pick, if one was due, and decides again.
+fn read_trial(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error> {
+    if !engine.ends_part_of_trial() {
         return Ok(());
-    };
-    let means = (0..engine.asked.len())
-        .map(|_| reader.mean())
+    }
+    engine.trial_sums = (0..engine.asked.len())
+        .map(|action| reader.sum(engine.open.counts[action]))
         .collect::<Result<_, _>>()?;
-    let clear = engine.plan.clear.as_ref().expect("a test has a stage");
-    engine.open.test = Some(clear.test(engine.key, stage, means));
+    engine.look_and_pick();
     Ok(())
 }
 
@@ -273,19 +290,19 @@ fn read_estimates(reader: &mut Reader, engine: &mut Engine) -> Result<(), Error>
         // Written as one more than the epoch; 0 means that the action has no estimate.
         let epoch = reader.u64()?.checked_sub(1);
         let count = engine.open.counts[action];
-        let due = !engine.is_committed() && engine.plan().estimated_count(count).is_some();
+        let estimated_count = engine.plan().estimated_count(count);
         check(
-            epoch.is_some() == due,
+            epoch.is_some() == estimated_count.is_some(),
             "an action's estimate does not fit its count",
         )?;
-        if let Some(epoch) = epoch {
+        if let (Some(epoch), Some(count)) = (epoch, estimated_count) {
             check(
                 epoch > 0 && epoch <= engine.open.epoch,
                 "an estimate refers to an epoch that has not happened",
             )?;
-            // Raw means only: the offsets that round them come from the key.
-            for quantity in 0..engine.problem().quantities_estimated() {
-                engine.estimates.means[quantity * actions + action] = reader.mean()?;
+            // Sums only: the offsets that round their means come from the key.
+            for place in 0..engine.problem().quantities_estimated() {
+                engine.estimates.sums[place * actions + action] = reader.sum(count)?;
             }
             engine.estimates.epochs[action] = Some(epoch);
             engine.round_means(action as u32);
@@ -461,16 +478,12 @@ fn write_draft(bytes: &mut Writer, draft: &Draft) {
     bytes.u64(u64::from(draft.outside == Outside::Clip));
     write_quantity(bytes, &draft.reward);
     bytes.u64(draft.costs.len() as u64);
-    for (cost, threshold) in &draft.costs {
-        write_quantity(bytes, cost);
-        bytes.f64(*threshold);
+    for cost in &draft.costs {
+        write_quantity(bytes, &cost.quantity);
+        bytes.some(cost.threshold);
     }
-    bytes.u64(draft.means.len() as u64);
-    for (name, [low, high]) in &draft.means {
-        bytes.text(name);
-        bytes.f64(*low);
-        bytes.f64(*high);
-    }
+    bytes.some(draft.explore);
+    bytes.some(draft.caution);
     match &draft.safe {
         None => bytes.u64(0),
         Some((strategy, known)) => {
@@ -505,12 +518,15 @@ fn read_draft(reader: &mut Reader) -> Result<Draft, Error> {
     let reward = reader.quantity()?;
     let count = reader.u64()?;
     let costs = (0..count)
-        .map(|_| Ok((reader.quantity()?, reader.f64()?)))
+        .map(|_| {
+            Ok(Cost {
+                quantity: reader.quantity()?,
+                threshold: reader.some()?,
+            })
+        })
         .collect::<Result<_, Error>>()?;
-    let count = reader.u64()?;
-    let means = (0..count)
-        .map(|_| Ok((reader.text()?, [reader.f64()?, reader.f64()?])))
-        .collect::<Result<_, Error>>()?;
+    let explore = reader.some()?;
+    let caution = reader.some()?;
     let safe = read_safe(reader)?;
     Ok(Draft {
         policy,
@@ -523,7 +539,8 @@ fn read_draft(reader: &mut Reader) -> Result<Draft, Error> {
         outside,
         reward,
         costs,
-        means,
+        explore,
+        caution,
         safe,
     })
 }
@@ -545,8 +562,11 @@ fn read_safe(reader: &mut Reader) -> Result<Option<(Vec<f64>, SafeKnown)>, Error
 
 fn write_quantity(bytes: &mut Writer, quantity: &Quantity) {
     bytes.text(&quantity.name);
-    bytes.f64(quantity.range.low);
-    bytes.f64(quantity.range.high);
+    bytes.u64(quantity.by_action.len() as u64);
+    for range in quantity.by_action.iter().chain([&quantity.range]) {
+        bytes.f64(range.low);
+        bytes.f64(range.high);
+    }
 }
 
 struct Writer(Vec<u8>);
@@ -562,6 +582,11 @@ impl Writer {
 
     fn f64(&mut self, value: f64) {
         self.u64(value.to_bits());
+    }
+
+    fn some(&mut self, value: Option<f64>) {
+        self.u64(u64::from(value.is_some()));
+        value.into_iter().for_each(|value| self.f64(value));
     }
 
     /// Without their number, which the reader knows.
@@ -618,10 +643,12 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| self.f64()).collect()
     }
 
-    fn mean(&mut self) -> Result<f64, Error> {
-        let mean = self.f64()?;
-        check((0.0..=1.0).contains(&mean), "a mean is outside its range")?;
-        Ok(mean)
+    /// The sum of so many values in [0, 1].
+    fn sum(&mut self, count: u64) -> Result<u128, Error> {
+        let sum = self.u128()?;
+        let most = u128::from(count) * u128::from(FIXED_ONE);
+        check(sum <= most, "a sum exceeds its count")?;
+        Ok(sum)
     }
 
     fn text(&mut self) -> Result<String, Error> {
@@ -631,13 +658,38 @@ impl<'a> Reader<'a> {
     }
 
     fn quantity(&mut self) -> Result<Quantity, Error> {
-        Ok(Quantity {
-            name: self.text()?,
-            range: Range {
-                low: self.f64()?,
-                high: self.f64()?,
-            },
+        let name = self.text()?;
+        let own = self.u64()?;
+        let by_action: Vec<Range> = (0..own).map(|_| self.range()).collect::<Result<_, _>>()?;
+        let range = self.range()?;
+        let ranges = by_action.iter().map(|own| [own.low, own.high]);
+        let read = match own {
+            0 => CostRange::All([range.low, range.high]),
+            _ => CostRange::Each(ranges.collect()),
+        };
+        // Made as any other is, so that hull and ranges cannot contradict each other.
+        let quantity = Quantity::with_ranges(name, read);
+        let same = (&quantity.by_action, quantity.range) == (&by_action, range);
+        // NaN is unequal to itself, and refused with the problem.
+        check(
+            same || by_action.is_empty(),
+            "a cost's ranges do not make up its own",
+        )?;
+        Ok(quantity)
+    }
+
+    fn range(&mut self) -> Result<Range, Error> {
+        Ok(Range {
+            low: self.f64()?,
+            high: self.f64()?,
         })
+    }
+
+    fn some(&mut self) -> Result<Option<f64>, Error> {
+        match self.choice([false, true])? {
+            true => self.f64().map(Some),
+            false => Ok(None),
+        }
     }
 
     fn choice<T: Clone, const N: usize>(&mut self, choices: [T; N]) -> Result<T, Error> {

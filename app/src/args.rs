@@ -23,7 +23,7 @@ pub struct Cli {
 
 /// The version, with the version of the values.
 // A literal, as `concat!` takes no constants; a test below holds it to the library's number.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (values version 2)");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (values version 3)");
 
 #[derive(Args, Clone)]
 pub struct Common {

@@ -99,12 +99,20 @@ fn in_order<'py>(
             name.repr()?
         )));
     }
-    let find = |name: &&str| {
-        named
-            .get_item(name)?
-            .ok_or_else(|| Error::new_err(format!("no value for cost {name:?}; give one for each")))
+    let find = |(place, name): (usize, &&str)| {
+        if let Some(value) = named.get_item(name)? {
+            return Ok(value);
+        }
+        // What is known of an action need not be told; the engine says so where it is not.
+        let own = &problem.quantity(place + 1).by_action;
+        if own.iter().any(|range| range.low == range.high) {
+            return Ok(PyFloat::new(named.py(), f64::NAN).into_any());
+        }
+        Err(Error::new_err(format!(
+            "no value for cost {name:?}; give one for each"
+        )))
     };
-    names.iter().map(find).collect()
+    names.iter().enumerate().map(find).collect()
 }
 
 /// A round's number: whole and above 0.

@@ -35,7 +35,10 @@ pub fn own_world(
         .iter()
         .enumerate()
         .map(|(quantity, row)| {
-            let units = row.iter().map(|&mean| unit(&problem, quantity, mean));
+            let units = (0..).zip(row).map(|(action, &mean)| {
+                let share = unit(&problem, (quantity, action), mean)?;
+                Ok(problem.on_scale(quantity, action, share))
+            });
             units.collect::<PyResult<Vec<f64>>>()
         })
         .collect::<PyResult<Vec<_>>>()?;
@@ -62,16 +65,19 @@ pub fn own_world(
     })
 }
 
-/// A value in the user's units on the unit scale.
-fn unit(problem: &Problem, quantity: usize, value: f64) -> PyResult<f64> {
+/// A value in the user's units as a share of its action's range.
+fn unit(problem: &Problem, (quantity, action): (usize, u32), value: f64) -> PyResult<f64> {
     let quantity = problem.quantity(quantity);
-    let (low, high) = (quantity.range.low, quantity.range.high);
-    if (low..=high).contains(&value) {
-        return Ok(quantity.range.to_unit(value));
+    let own = quantity.range_of(action);
+    if quantity.known(action) == Some(value) {
+        return Ok(0.0);
+    }
+    if (own.low..=own.high).contains(&value) {
+        return Ok(own.to_unit(value));
     }
     Err(Error::new_err(format!(
-        "the world gives {:?} the value {value:?}, outside its range [{low:?}, {high:?}]; use the range's units",
-        quantity.name
+        "the world gives {:?} the value {value:?}, outside its range [{:?}, {:?}]; use the range's units",
+        quantity.name, own.low, own.high
     )))
 }
 
@@ -111,7 +117,10 @@ impl PythonWorld {
         let rows: PyReadonlyArray2<f64> = given.extract()?;
         for row in rows.as_array().rows() {
             for (quantity, &value) in row.iter().enumerate() {
-                add(quantity, to_fixed(unit(&self.problem, quantity, value)?));
+                add(
+                    quantity,
+                    to_fixed(unit(&self.problem, (quantity, action), value)?),
+                );
             }
         }
         Ok(())

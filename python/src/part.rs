@@ -242,9 +242,9 @@ fn add_runs(columns: &Bound<'_, PyDict>, pairs: &[Pair], member: usize, span: f6
             numbers(pairs, |pair| Some(pair.runs[member].reward_mean)),
         ),
         (
-            "committed_at",
+            "decided_at",
             numbers(pairs, |pair| {
-                pair.runs[member].committed_at.map(|round| round as f64)
+                pair.runs[member].decided_at.map(|round| round as f64)
             }),
         ),
     ] {

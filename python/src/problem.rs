@@ -1,10 +1,12 @@
 //! Problems from keyword arguments.
 
+use std::ffi::CString;
 use std::sync::Arc;
 
 use debora::problem::Outside;
 use debora::spec::Spec;
 use pyo3::IntoPyObjectExt as _;
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
@@ -33,8 +35,8 @@ pub struct PyProblem {
 #[pymethods]
 impl PyProblem {
     #[new]
-    #[pyo3(signature = (*, actions, horizon, rho, policy = "free", delta = None, profile = None, growth = None,
-                        reward = None, costs = None, safe = None, outside = None))]
+    #[pyo3(signature = (*, actions, horizon, rho, policy = None, delta = None, profile = None, growth = None,
+                        explore = None, caution = None, reward = None, costs = None, safe = None, outside = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "one for each word of the spec file"
@@ -43,23 +45,28 @@ impl PyProblem {
         actions: &Bound<'_, PyAny>,
         horizon: &Bound<'_, PyAny>,
         rho: &Bound<'_, PyAny>,
-        policy: &str,
+        policy: Option<&Bound<'_, PyAny>>,
         delta: Option<&Bound<'_, PyAny>>,
         profile: Option<&Bound<'_, PyAny>>,
         growth: Option<&Bound<'_, PyAny>>,
+        explore: Option<&Bound<'_, PyAny>>,
+        caution: Option<&Bound<'_, PyAny>>,
         reward: Option<&Bound<'_, PyAny>>,
         costs: Option<&Bound<'_, PyDict>>,
         safe: Option<&Bound<'_, PyDict>>,
         outside: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         // Written as a spec and read by its reader: one set of rules and messages for both.
-        let mut lines = vec![format!("policy = {}", debora::spec::quoted(policy))];
+        let mut lines = Vec::new();
         let given = [("actions", actions), ("horizon", horizon), ("rho", rho)]
             .map(|(word, value)| (word, Some(value)));
         let optional = [
+            ("policy", policy),
             ("delta", delta),
             ("profile", profile),
             ("growth", growth),
+            ("explore", explore),
+            ("caution", caution),
             ("outside", outside),
         ];
         for (word, value) in given.into_iter().chain(optional) {
@@ -91,8 +98,12 @@ impl PyProblem {
         // Without file and line: there is no file.
         let spec = Spec::parse(&lines.join("\n"), "problem")
             .map_err(|error| Error::new_err(in_arguments(error.message())));
+        let problem = spec?.problem;
+        if let Some(warning) = debora::measure::only_tallied(&problem) {
+            warn(actions.py(), &warning)?;
+        }
         Ok(Self {
-            inner: Arc::new(spec?.problem),
+            inner: Arc::new(problem),
         })
     }
 
@@ -150,42 +161,42 @@ impl PyProblem {
         &self.inner.quantity(0).name
     }
 
-    /// Least and largest value of the reward and of each cost, by name.
+    /// Least and largest value of the reward and of each cost, by name; of each action by its name where they differ.
     #[getter]
     fn ranges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ranges = PyDict::new(py);
         for quantity in (0..self.inner.quantities()).map(|quantity| self.inner.quantity(quantity)) {
-            ranges.set_item(&quantity.name, (quantity.range.low, quantity.range.high))?;
+            if quantity.by_action.is_empty() {
+                ranges.set_item(&quantity.name, (quantity.range.low, quantity.range.high))?;
+                continue;
+            }
+            let own = PyDict::new(py);
+            for (action, range) in self.inner.actions().iter().zip(&quantity.by_action) {
+                own.set_item(action, (range.low, range.high))?;
+            }
+            ranges.set_item(&quantity.name, own)?;
         }
         Ok(ranges)
     }
 
-    /// Where each quantity's mean is declared to lie for every action, by name, in its units; the range if nothing is declared.
+    /// The share of the horizon that exploration is asked to take; None by default.
     #[getter]
-    fn means<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let means = PyDict::new(py);
-        for number in 0..self.inner.quantities() {
-            let quantity = self.inner.quantity(number);
-            let declared = self.inner.means(number);
-            let ends = (declared.low, declared.high);
-            means.set_item(
-                &quantity.name,
-                (
-                    quantity.range.to_user(ends.0),
-                    quantity.range.to_user(ends.1),
-                ),
-            )?;
-        }
-        Ok(means)
+    fn explore(&self) -> Option<f64> {
+        self.inner.explore()
     }
 
-    /// The limit on each cost's mean, by name, in the cost's units.
+    /// How much of an estimate's uncertainty counts against a cost, from 0 to 1; of policy soft.
+    #[getter]
+    fn caution(&self) -> f64 {
+        self.inner.caution()
+    }
+
+    /// The limit on each limited cost's mean, by name, in the cost's units.
     #[getter]
     fn thresholds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let thresholds = PyDict::new(py);
-        for cost in 0..self.inner.thresholds().len() {
-            let name = &self.inner.quantity(cost + 1).name;
-            thresholds.set_item(name, self.inner.threshold(cost))?;
+        for (cost, threshold) in self.inner.limits() {
+            thresholds.set_item(&cost.name, threshold)?;
         }
         Ok(thresholds)
     }
@@ -238,6 +249,13 @@ impl PyProblem {
             (self.to_toml(),),
         ))
     }
+}
+
+/// Python's own way of saying what is allowed and probably not meant.
+fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
+    let category = py.get_type::<PyUserWarning>();
+    let message = CString::new(message.replace('\0', " ")).expect("no zero is left");
+    PyErr::warn(py, &category, &message, 1)
 }
 
 /// The spec's word for each of the costs is the argument's name without its s.

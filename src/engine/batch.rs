@@ -167,7 +167,8 @@ impl Engine {
             costs_each,
         };
         // The common case: a caller that tells everything, in order.
-        if self.told_above.is_empty() && rounds.is_sorted_by(|one, next| one < next) {
+        let plain = self.told_above.is_empty() && !self.problem().has_ranges_by_action();
+        if plain && rounds.is_sorted_by(|one, next| one < next) {
             self.tell_in_order(&batch)
         } else {
             self.tell_in_any_order(&batch)
@@ -179,9 +180,13 @@ impl Engine {
         let mut told = ToldMany::default();
         let mut untold: Vec<usize> = Vec::new();
         for (entry, &round) in batch.rounds.iter().enumerate() {
+            let (reward, costs) = (batch.rewards[entry], batch.costs_of(entry));
+            let Some(action) = self.action_to_tell(round, reward, costs)? else {
+                told.already_told += 1;
+                continue;
+            };
             let row = fixed.row_mut(entry);
-            self.problem()
-                .to_fixed(batch.rewards[entry], batch.costs_of(entry), row)?;
+            self.problem().to_fixed(action, reward, costs, row)?;
             match self.standing(round)? {
                 Standing::Forgotten => told.already_told += 1,
                 Standing::Told(before) if before == row => told.repeated += 1,
@@ -273,7 +278,8 @@ impl Engine {
         }
         let mut fixed = vec![0; problem.quantities()];
         for (entry, &round) in batch.rounds.iter().enumerate() {
-            problem.to_fixed(batch.rewards[entry], batch.costs_of(entry), &mut fixed)?;
+            // Of a problem whose actions all have the same ranges.
+            problem.to_fixed(0, batch.rewards[entry], batch.costs_of(entry), &mut fixed)?;
             self.check_asked(round)?;
         }
         Ok(())

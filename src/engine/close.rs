@@ -3,12 +3,14 @@
 use super::grounds::Grounds;
 use super::{Engine, NO_TARGET};
 use crate::blocks::Blocks;
+use crate::bounds::Place;
 use crate::key::Label;
-use crate::mean::round_to_cell;
-use crate::plan::Explore;
-use crate::policy::{NextStrategy, Sight, View};
+use crate::mean::{Tally, cell_index, cell_middle, round_to_cell};
+use crate::pick::pick;
+use crate::plan::{Explore, Plan};
+use crate::policy::NextStrategy;
 use crate::problem::{Policy, Profile};
-use crate::record::{ClearTest, EpochRecord, Estimate, Kind, chain};
+use crate::record::{EpochRecord, Estimate, chain};
 use crate::width::Width;
 
 impl Engine {
@@ -31,11 +33,12 @@ impl Engine {
         }
         let opened = self.record_to_open();
         let closed = std::mem::replace(&mut self.open, opened);
-        self.open.test = self.clear_test();
-        // A run that commits needs no estimate.
-        if !self.is_committed() {
-            self.estimate_due(&closed.counts);
+        if self.ends_part_of_trial() {
+            let actions = 0..self.asked.len() as u32;
+            self.trial_sums = actions.map(|action| self.tally.sum(action, 0)).collect();
+            self.look_and_pick();
         }
+        self.estimate_due(&closed.counts);
         self.open_epoch();
         closed
     }
@@ -49,7 +52,9 @@ impl Engine {
             epoch: self.open.epoch + 1,
             first_round: self.next_round(),
             rounds: 0,
+            looks: None,
             test: None,
+            pick: None,
             ..record
         }
     }
@@ -59,26 +64,22 @@ impl Engine {
         self.spare = Some(closed);
     }
 
-    /// The stage of the clear test that the open epoch's start ends, if it ends one.
-    pub(crate) fn stage(&self) -> Option<usize> {
-        let counts = &self.open.counts;
-        // Counts may be equal again later, but then above n_f, which is the last stage.
-        let together = counts.iter().all(|count| *count == counts[0]);
-        together.then(|| self.plan.clear.as_ref()?.stage(counts[0]))?
+    /// Whether the open epoch's start ends a part of the trial of policy free: a look is due there, or the pick.
+    pub(crate) fn ends_part_of_trial(&self) -> bool {
+        // Nothing follows what was decided, so every epoch but the first ends one.
+        self.plan.trial.is_some() && self.open.epoch > 0
     }
 
-    /// The one place where raw means decide; what that may cost of rho is in the plan (docs/theory.md, "The clear test").
-    fn clear_test(&self) -> Option<ClearTest> {
-        let stage = self.stage()?;
-        let actions = 0..self.asked.len() as u32;
-        let means = actions.map(|action| self.tally.mean(action, 0)).collect();
-        let clear = self.plan.clear.as_ref()?;
-        Some(clear.test(self.key, stage, means))
-    }
-
-    /// Whether the clear test found an action ahead, so that nothing is left to decide.
-    pub(crate) fn is_committed(&self) -> bool {
-        self.open.test.as_ref().is_some_and(|test| test.passed)
+    /// The one place where raw means decide; what that may cost of rho is in the plan (docs/theory.md, "Try, look, pick").
+    pub(crate) fn look_and_pick(&mut self) {
+        let trial = self.plan.trial.as_ref().expect("policy free has a trial");
+        let count = self.open.counts[0];
+        let look = self.looks.iter().find(|look| look.count == count);
+        self.open.test = look.map(|&at| trial.rule.test(self.key, at, &self.trial_sums));
+        if count == trial.count && self.open.decided().is_none() {
+            let (offset_c, scale) = (trial.offset_c, trial.scale);
+            self.open.pick = Some(pick(self.key, count, offset_c, scale, &self.trial_sums));
+        }
     }
 
     /// Estimates what is due at the start of the open epoch; `before` are the counts at the start of the one before.
@@ -93,9 +94,10 @@ impl Engine {
                 continue;
             }
             self.estimates.epochs[action] = Some(self.open.epoch);
-            for quantity in 0..self.problem().quantities_estimated() {
-                self.estimates.means[quantity * actions + action] =
-                    self.tally.mean(action as u32, quantity);
+            for place in 0..self.problem().quantities_estimated() {
+                let quantity = self.problem().estimated()[place];
+                self.estimates.sums[place * actions + action] =
+                    self.tally.sum(action as u32, quantity);
             }
             self.round_means(action as u32);
         }
@@ -116,20 +118,26 @@ impl Engine {
         let Some(epoch) = self.estimates.epochs[a] else {
             return;
         };
-        for quantity in 0..self.problem().quantities_estimated() {
-            let estimate = self.estimate(epoch, action, quantity as u32);
-            let entry = quantity * self.asked.len() + a;
-            self.estimates.values[entry] = estimate.estimate;
-            self.estimates.widths[entry] = estimate.width;
+        for place in 0..self.problem().quantities_estimated() {
+            let Some(estimate) = self.estimate(epoch, action, place) else {
+                continue;
+            };
+            self.estimates.note(&self.plan, place, &estimate);
             // A restored engine rounds older means too, and the open record shows only those made at its start.
             if epoch == self.open.epoch {
                 self.open.estimates.push(estimate);
             }
         }
+        self.estimates.bounds.set_span(a);
     }
 
-    /// Algorithm 1: a function of plan, key and raw mean.
-    pub(super) fn estimate(&self, epoch: u64, action: u32, quantity: u32) -> Estimate {
+    /// Algorithm 1: a function of plan, key and exact sum. None of an entry that is known beforehand. `place` is the quantity's
+    /// among the estimated ones.
+    pub(super) fn estimate(&self, epoch: u64, action: u32, place: usize) -> Option<Estimate> {
+        let quantity = self.problem().estimated()[place];
+        if self.problem().quantity(quantity).known(action).is_some() {
+            return None;
+        }
         let count = self
             .plan
             .estimated_count(self.open.counts[action as usize])
@@ -139,23 +147,25 @@ impl Engine {
             Profile::Tight { .. } => self.plan.level(count).map(|level| level.level),
             Profile::Paper => None,
         };
-        let offset = self.offset(epoch, action, quantity, level);
-        let Width { width, cell } = self.plan.width(quantity as usize, count);
-        let mean = self.estimates.means[quantity as usize * self.asked.len() + action as usize];
-        let (index, estimate) = round_to_cell(mean, cell, offset);
-        Estimate {
+        let offset = self.offset(epoch, action, quantity as u32, level);
+        let Width { width, cell } = self.plan.width(count);
+        let sum = self.estimates.sums[place * self.asked.len() + action as usize];
+        let estimate = Estimate {
             epoch,
             action,
-            quantity,
+            quantity: quantity as u32,
             level,
             count,
-            mean,
+            mean: Tally::mean_of(sum, count),
             offset,
             cell,
-            index,
-            estimate,
+            index: None,
             width,
-        }
+            estimate: 0.0,
+            low: 0.0,
+            high: 0.0,
+        };
+        Some(rounded(&self.plan, estimate, sum))
     }
 
     /// The grid's shift for one estimate, in [0, 1).
@@ -180,7 +190,7 @@ impl Engine {
         self.open.sigma = next.sigma;
         refill(&mut self.open.strategy, next.strategy.probabilities());
         self.strategy = next.strategy;
-        // Nothing follows a commitment, so that what is not in blocks was by count.
+        // Nothing follows what was decided for good, so that what is not in blocks was by count.
         let was_by_count = self.blocks.is_none() && !self.targets.is_empty();
         self.blocks = self.blocks_of_epoch();
         self.set_targets(was_by_count);
@@ -197,7 +207,7 @@ impl Engine {
     /// The count at which each action ends the open epoch; `were_by_count` says whether those of the last epoch were such.
     fn set_targets(&mut self, were_by_count: bool) {
         self.targets.resize(self.open.counts.len(), NO_TARGET);
-        if self.blocks.is_some() || self.open.kind == Kind::Commit {
+        if self.blocks.is_some() || self.open.decided().is_some() {
             return self.targets.fill(NO_TARGET);
         }
         // In profile tight a target is the next level, until its action has reached it: most actions have theirs already.
@@ -211,17 +221,24 @@ impl Engine {
 
     fn blocks_of_epoch(&self) -> Option<Blocks> {
         match self.exploring()? {
-            Explore::Blocks { each } => Some(Blocks {
+            Explore::Blocks => Some(Blocks {
                 epoch: self.open.epoch,
                 actions: self.asked.len() as u64,
-                each,
+                each: self.tried_until() - self.open.counts[0],
             }),
             Explore::First | Explore::Below { .. } => None,
         }
     }
 
+    /// The count that permuted blocks bring all actions to: the next look's, or exploration's last.
+    fn tried_until(&self) -> u64 {
+        let count = self.open.counts[0];
+        let next = self.looks.iter().find(|look| look.count > count);
+        next.map_or(self.plan.explored_count(), |look| look.count)
+    }
+
     /// What the open epoch explores, if it does.
-    fn exploring(&self) -> Option<Explore> {
+    pub(crate) fn exploring(&self) -> Option<Explore> {
         self.grounds().exploring()
     }
 
@@ -232,20 +249,53 @@ impl Engine {
         next
     }
 
-    /// All that a policy may know, or that it explores.
-    pub(super) fn view(&self) -> View {
-        self.grounds().view(Sight::Whole)
-    }
-
-    fn grounds(&self) -> Grounds<'_> {
+    pub(super) fn grounds(&self) -> Grounds<'_> {
         Grounds {
             plan: &self.plan,
             counts: &self.open.counts,
-            test: self.open.test.as_ref(),
-            values: &self.estimates.values,
-            widths: &self.estimates.widths,
+            decided: self.open.decided(),
+            bounds: &self.estimates.bounds,
         }
     }
+}
+
+/// An estimate with its cell and what follows from that; `sum` is of its samples, in multiples of 2^-53.
+fn rounded(plan: &Plan, estimate: Estimate, sum: u128) -> Estimate {
+    let Estimate {
+        cell,
+        offset,
+        width,
+        mean,
+        ..
+    } = estimate;
+    let Some(line) = plan.line(estimate.count) else {
+        let (index, middle) = round_to_cell(mean, cell, offset);
+        return Estimate {
+            index,
+            estimate: middle,
+            low: middle - width,
+            high: middle + width,
+            ..estimate
+        };
+    };
+    let index = Some(cell_index(line.of_sum(sum), cell, offset));
+    let estimate = Estimate { index, ..estimate };
+    let place = place_of(plan, &estimate).expect("an estimate on the line");
+    Estimate {
+        estimate: place.at(0.0),
+        low: place.at(-1.0),
+        high: place.at(1.0),
+        ..estimate
+    }
+}
+
+/// Where an estimate's cell has its middle on the line; none in profile paper, which has no such line.
+pub(super) fn place_of(plan: &Plan, estimate: &Estimate) -> Option<Place> {
+    Some(Place {
+        line: plan.line(estimate.count)?,
+        middle: cell_middle(estimate.index?, estimate.cell, estimate.offset),
+        width: estimate.width,
+    })
 }
 
 /// Overwrites a vector in the memory it has.

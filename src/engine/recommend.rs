@@ -1,18 +1,22 @@
-//! What to deploy when the experiment ends: the current strategy and the cautious one, with what they are known to give.
+//! What to deploy when the experiment ends: the cautious strategy and, beside it, the current one, with what they are known to
+//! give.
 //!
 //! ```text
-//! cautious = argmax (reward - width_0).x   over   high_i.x <= alpha_i
+//! cautious = argmax low_0.x   over   high_i.x <= alpha_i
 //! ```
 //!
 //! It keeps every limit with probability 1 - delta. Under hard limits the safe strategy, whose cost is known, is one more
 //! action of the program, so that there always is an answer. Source: docs/theory.md, "What to deploy".
 
 use super::Engine;
+use crate::bounds::Place;
+use crate::line::Line;
 use crate::lp::{self, Solver};
 use crate::policy::{self, View};
-use crate::problem::{Policy, Safe};
+use crate::problem::{Policy, Profile, Safe};
 use crate::record::{Interval, Kind, Prospect, Recommendation};
 use crate::strategy::Strategy;
+use crate::width::radius;
 
 /// Part of a strategy, by which the safe strategy may be told apart: its cost is known better than its actions' costs.
 struct Mixture<'a> {
@@ -48,26 +52,19 @@ impl Engine {
     fn cautious(&self) -> Option<Mixture<'_>> {
         let problem = self.problem();
         let safe = problem.safe();
-        // After a commitment nothing is estimated, and the leader is what the run is sure of.
-        if self.open.kind == Kind::Commit {
+        // What was committed to or picked is what the run is sure of.
+        if self.open.decided().is_some() {
             return Some(Mixture::plain(self.strategy.probabilities().to_vec()));
         }
-        let View::Estimate { high, .. } = self.view() else {
+        let View::Estimate(bounds) = self.grounds().view() else {
             return safe.map(|safe| Mixture::only_safe(safe, self.asked.len()));
         };
-        let rewards: Vec<f64> = (0..self.asked.len())
-            .map(|action| self.estimates.values[action] - self.estimates.widths[action])
-            .collect();
+        let (rewards, high) = (&bounds.reward_low, &bounds.high);
         let thresholds = problem.thresholds();
         match (problem.policy(), safe) {
             (_, Some(safe)) => {
-                let (own, sigma) = policy::best_with_safe(
-                    &rewards,
-                    &high,
-                    thresholds,
-                    safe,
-                    &mut Solver::default(),
-                );
+                let (own, sigma) =
+                    policy::best_with_safe(rewards, high, thresholds, safe, &mut Solver::default());
                 Some(Mixture {
                     own,
                     sigma,
@@ -75,12 +72,12 @@ impl Engine {
                 })
             }
             (Policy::Free, None) => {
-                let best = lp::first_largest(&rewards) as u32;
+                let best = lp::first_largest(rewards) as u32;
                 let pure = Strategy::pure(best, rewards.len());
                 Some(Mixture::plain(pure.into_probabilities()))
             }
             (_, None) => {
-                let solution = lp::solve(&rewards, &high, thresholds);
+                let solution = lp::solve(rewards, high, thresholds);
                 // The least violation is still one: then no strategy is sure to keep the limits.
                 (solution.violation <= 0.0).then(|| Mixture::plain(solution.strategy))
             }
@@ -112,7 +109,9 @@ impl Engine {
             let plays = safe.strategy.probabilities();
             let mut known: f64 = bounds.iter().zip(plays).map(|(b, x)| b[end] * x).sum();
             // The premise of hard limits says more about the safe strategy's cost than its actions' estimates may.
-            if let (Some(cost), 1) = (quantity.checked_sub(1), end) {
+            let mut limited = self.problem().limited().iter();
+            let limit = limited.position(|&limited| limited == quantity);
+            if let (Some(cost), 1) = (limit, end) {
                 known = known.min(self.problem().thresholds()[cost] - safe.margins[cost]);
             }
             own + mixture.sigma * known
@@ -126,17 +125,57 @@ impl Engine {
         }
     }
 
-    /// What is known of a mean, on the unit scale.
+    /// What is known of a mean, on its quantity's own scale.
     fn bounds_of(&self, action: usize, quantity: usize) -> [f64; 2] {
-        let declared = self.problem().means(quantity);
-        match self.estimates.epochs[action] {
-            Some(epoch) if quantity < self.problem().quantities_estimated() => self
-                .estimate(epoch, action as u32, quantity as u32)
-                .interval()
-                .map(|end| end.clamp(declared.low, declared.high)),
-            // Without an estimate all that is known is what was declared, and policy free does not estimate costs.
-            _ => [declared.low, declared.high],
+        if quantity == 0 && self.open.decided().is_some() {
+            return self.reward_tried(action);
         }
+        let entry = self.problem().quantity(quantity).entry(action as u32);
+        let mut estimated = self.problem().estimated().iter();
+        let place = estimated.position(|&estimated| estimated == quantity);
+        let estimate = self.estimates.epochs[action]
+            .and_then(|epoch| self.estimate(epoch, action as u32, place?));
+        match estimate {
+            Some(estimate) => estimate
+                .interval()
+                .map(|end| entry.low + entry.span() * end),
+            // Without an estimate all that is known is the range; of a known value, that it is one.
+            None => [entry.low, entry.high],
+        }
+    }
+
+    pub(super) fn span_of_round(&self) -> Option<f64> {
+        if self.problem().profile() == Profile::Paper {
+            return None;
+        }
+        if self.exploring().is_some() {
+            return Some(1.0);
+        }
+        let Some((kind, played)) = self.open.decided() else {
+            let span = self.strategy.expectation(&self.estimates.bounds.span);
+            return Some(span);
+        };
+        // A commitment is to the best action but for a chance that the budget of delta holds.
+        if kind == Kind::Commit {
+            return Some(0.0);
+        }
+        let highs = (0..self.asked.len()).map(|action| self.reward_tried(action)[1]);
+        let [low, _] = self.reward_tried(played as usize);
+        Some((highs.fold(0.0, f64::max) - low).clamp(0.0, 1.0))
+    }
+
+    /// What the trial's samples say of a reward: all actions together with probability 1 - delta.
+    fn reward_tried(&self, action: usize) -> [f64; 2] {
+        let trial = self.plan.trial.as_ref().expect("policy free has a trial");
+        let count = self.open.counts[action];
+        let line = Line::new(count, trial.offset_c);
+        let share = self.problem().delta() / self.asked.len() as f64;
+        let place = Place {
+            line,
+            middle: line.of_sum(self.trial_sums[action]),
+            width: radius(share, count),
+        };
+        [-1.0, 1.0].map(|widths| place.at(widths))
     }
 }
 

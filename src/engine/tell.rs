@@ -33,7 +33,10 @@ impl Engine {
         costs: &[f64],
         fixed: &mut [u64],
     ) -> Result<Told, Error> {
-        self.plan.problem.to_fixed(reward, costs, fixed)?;
+        let Some(action) = self.action_to_tell(round, reward, costs)? else {
+            return Ok(Told::AlreadyTold);
+        };
+        self.plan.problem.to_fixed(action, reward, costs, fixed)?;
         self.check_before_closing(1)?;
         match self.standing(round)? {
             Standing::Forgotten => Ok(Told::AlreadyTold),
@@ -46,6 +49,30 @@ impl Engine {
                     .map_or(Told::Recorded, |record| Told::Closed(Box::new(record))))
             }
         }
+    }
+
+    /// The action whose ranges a round's feedback is judged by; any where all actions have the same. None of an earlier epoch's
+    /// round, whose action is not known any more.
+    #[inline]
+    pub(super) fn action_to_tell(
+        &mut self,
+        round: u64,
+        reward: f64,
+        costs: &[f64],
+    ) -> Result<Option<u32>, Error> {
+        if !self.problem().has_ranges_by_action() {
+            return Ok(Some(0));
+        }
+        self.check_asked(round)?;
+        if round < self.open.first_round {
+            self.problem().check_feedback(reward, costs)?;
+            return Ok(None);
+        }
+        let action = self.ahead.action(round).unwrap_or_else(|| {
+            self.draw_telling(round);
+            self.decide(round).action
+        });
+        Ok(Some(action))
     }
 
     #[inline]

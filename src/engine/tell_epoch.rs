@@ -89,13 +89,33 @@ impl Engine {
     /// Refuses the first sum that exceeds its count, if there is one.
     fn check_sums(&self, epoch: &Tally, impossible: Option<(usize, usize)>) -> Result<(), Error> {
         let Some((action, quantity)) = impossible else {
-            return Ok(());
+            return self.check_known(epoch);
         };
         Err(Error::TallySum {
             action: self.name_of(action),
             quantity,
             count: epoch.counts()[action],
         })
+    }
+
+    /// Refuses a sum above zero where the value is known: its entries are all zero.
+    fn check_known(&self, epoch: &Tally) -> Result<(), Error> {
+        if !self.problem().has_ranges_by_action() {
+            return Ok(());
+        }
+        for quantity in 1..epoch.quantities() {
+            let cost = self.problem().quantity(quantity);
+            for action in 0..epoch.counts().len() {
+                let known = cost.known(action as u32).is_some();
+                if known && epoch.sum(action as u32, quantity) > 0 {
+                    return Err(Error::TallyKnown {
+                        action: self.name_of(action),
+                        name: cost.name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The counts of an epoch of permuted blocks are known before it begins.

@@ -10,9 +10,9 @@ use super::Estimates;
 use super::grounds::Grounds;
 use crate::lp::Solver;
 use crate::plan::Plan;
-use crate::policy::{self, NextStrategy, Sight, View};
+use crate::policy::{self, NextStrategy, View};
 use crate::problem::{Policy, Problem};
-use crate::record::{EpochRecord, Estimate, HardRule, Kind};
+use crate::record::{EpochRecord, Estimate, Kind, Rule};
 
 /// An epoch's strategy and what it follows from, on the unit scale.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +20,8 @@ use crate::record::{EpochRecord, Estimate, HardRule, Kind};
 pub struct Why {
     /// How the strategy was found.
     pub kind: Kind,
-    /// Which of its strategies policy hard plays; none for the others.
-    pub rule: Option<HardRule>,
+    /// Which of its strategies a policy with limits plays.
+    pub rule: Option<Rule>,
     /// The strategy before mixing with the safe one.
     pub candidate: Vec<f64>,
     /// The weight of the safe strategy.
@@ -62,19 +62,18 @@ impl Why {
         let grounds = Grounds {
             plan,
             counts: &record.counts,
-            test: record.test.as_ref(),
-            values: &latest.values,
-            widths: &latest.widths,
+            decided: record.decided(),
+            bounds: &latest.bounds,
         };
         let solver = &mut Solver::default();
         let next = grounds.next_strategy(solver);
-        // After a commitment no estimate is asked for, and what an exploration will find none has said.
-        let view = Some(grounds.view(Sight::Whole)).filter(|_| next.kind != Kind::Commit);
+        // After a commitment or a pick no estimate is asked for.
+        let view = Some(grounds.view()).filter(|_| record.decided().is_none());
         let problem = &plan.problem;
         let optimist = view
             .as_ref()
             .and_then(|view| optimist(view, problem, solver));
-        let estimated = matches!(view, Some(View::Estimate { .. }));
+        let estimated = matches!(view, Some(View::Estimate(_)));
         let expected = latest.values.chunks(record.counts.len());
         Self {
             limits: limits(problem, view.as_ref(), &next, optimist.as_ref()),
@@ -84,7 +83,7 @@ impl Why {
                 .collect(),
             optimist: optimist.map_or(Vec::new(), |found| found.strategy.into_probabilities()),
             index: match view {
-                Some(View::Estimate { index, .. }) => index,
+                Some(View::Estimate(bounds)) => bounds.index.clone(),
                 _ => Vec::new(),
             },
             kind: next.kind,
@@ -100,20 +99,24 @@ impl Estimates {
     /// As an engine had them that made these last.
     fn recorded(plan: &Plan, estimates: &[Estimate]) -> Self {
         let mut latest = Self::before(plan);
-        let actions = latest.epochs.len();
         for estimate in estimates {
-            let entry = estimate.quantity as usize * actions + estimate.action as usize;
-            latest.values[entry] = estimate.estimate;
-            latest.widths[entry] = estimate.width;
+            let mut quantities = plan.problem.estimated().iter();
+            let place = quantities
+                .position(|&quantity| quantity == estimate.quantity as usize)
+                .expect("an estimate is of a quantity that decides");
+            latest.note(plan, place, estimate);
+        }
+        for action in estimates.iter().map(|estimate| estimate.action as usize) {
+            latest.bounds.set_span(action);
         }
         latest
     }
 }
 
 fn optimist(view: &View, problem: &Problem, solver: &mut Solver) -> Option<NextStrategy> {
-    let decides = matches!(view, View::Estimate { .. }) && problem.policy() != Policy::Free;
+    let decides = matches!(view, View::Estimate(_)) && problem.policy() != Policy::Free;
     // Policy hard begins with it, too, and shows it no more once it mixes or plans.
-    decides.then(|| policy::soft(view, problem.thresholds(), solver))
+    decides.then(|| policy::optimistic(view, problem.thresholds(), solver))
 }
 
 fn limits(
@@ -131,8 +134,9 @@ fn limits(
         .map(|(cost, &threshold)| LimitAt {
             threshold,
             least: optimist.and_then(|found| match view {
-                View::Estimate { index, low, .. } => {
-                    let row = &low[cost * index.len()..][..index.len()];
+                View::Estimate(bounds) => {
+                    let actions = bounds.index.len();
+                    let row = &bounds.low[cost * actions..][..actions];
                     Some(found.strategy.expectation(row))
                 }
                 View::Explore { .. } => None,
@@ -197,22 +201,15 @@ mod tests {
     }
 
     #[test]
-    fn without_limits_the_largest_index_is_played_and_a_clear_lead_commits() {
-        let close = Problem::free(["a", "b", "c"], 60_000, 0.5).build().unwrap();
+    fn without_limits_a_clear_lead_commits_and_else_one_is_picked() {
+        let close = Problem::free(["a", "b", "c"], 6_000, 0.5).build().unwrap();
         let whys = explained(&close, &[(0.5, &[]), (0.52, &[]), (0.3, &[])]);
-        let by_estimate = kinds(&whys, Kind::Estimate);
-        assert!(by_estimate.len() >= 3, "{}", by_estimate.len());
-        for why in by_estimate {
-            let played = why.strategy.iter().position(|&share| share == 1.0).unwrap();
-            assert!(why.index.iter().all(|&index| index <= why.index[played]));
-            assert_eq!(
-                (why.optimist.len(), why.limits.len(), why.expected.len()),
-                (0, 0, 1)
-            );
-        }
-        let far = Problem::free(["a", "b"], 1_000_000, 0.3)
-            .delta(0.5)
-            .growth(2);
+        // The last epoch is closed and still the open record.
+        assert_eq!(kinds(&whys, Kind::Explore).len(), whys.len() - 2);
+        let last = whys.last().unwrap();
+        assert_eq!((last.kind, last.rule), (Kind::Pick, None));
+        assert!(last.index.is_empty() && last.expected.is_empty() && last.limits.is_empty());
+        let far = Problem::free(["a", "b"], 50_000, 0.3).delta(0.5);
         let clear = explained(&far.build().unwrap(), &[(0.0, &[]), (1.0, &[])]);
         let last = clear.last().unwrap();
         assert_eq!(
@@ -248,7 +245,11 @@ mod tests {
                 .all(|at| slack(at) > -1e-9 && at.most.is_none()),
             "{last:?}"
         );
-        assert_eq!((last.expected.len(), &last.optimist), (3, &last.strategy));
+        assert_eq!((last.expected.len(), last.optimist.len()), (3, 3));
+        assert!(
+            (last.rule == Some(Rule::Optimistic)) == (last.optimist == last.strategy),
+            "{last:?}"
+        );
         let dear: [(f64, &[f64]); 3] = [(0.1, &[0.9, 0.1]), (0.9, &[0.9, 0.2]), (0.5, &[0.9, 0.9])];
         let whys = explained(&problem(0.1), &dear);
         let last = whys.last().unwrap();
@@ -273,7 +274,7 @@ mod tests {
                 rules.extend(why.rule);
             }
         }
-        assert!(rules.contains(&HardRule::Mix) && rules.contains(&HardRule::Plan));
+        assert!(rules.contains(&Rule::Mix) && rules.contains(&Rule::Plan));
     }
 
     /// There actions that were never played have an index, and every action is estimated anew.

@@ -49,16 +49,6 @@ pub enum LabError {
         most: f64,
     },
 
-    /// A random world's cost that no mean keeps within its threshold.
-    #[error(
-        "the means of {name:?} are declared to be {least:?} or more, so that none keeps its threshold {threshold:?}; raise it"
-    )]
-    WorldCost {
-        name: String,
-        least: f64,
-        threshold: f64,
-    },
-
     /// A table's row of an action the problem does not have.
     #[error("a row is of action number {action}, but the problem has {actions} actions, from 0")]
     TableAction { action: u32, actions: usize },

@@ -13,10 +13,14 @@ use serde::{Deserialize, Serialize};
 use crate::Kind;
 use crate::lab::epochs::Stretch;
 use crate::lab::world::{Truth, World};
-use crate::problem::Problem;
+use crate::plan::Plan;
+use crate::problem::{Policy, Problem};
 
 /// A round is unsafe if some cost exceeds its threshold by more than this.
 pub const UNSAFE_TOLERANCE: f64 = 1e-9;
+
+/// A last strategy with limits is as good as the best if it earns at most this share of the reward's range less.
+pub const BEST_TOLERANCE: f64 = 0.01;
 
 /// A strategy that loses less than this in a round loses nothing: where means are equal, sums of rounded products are not.
 const LOSS_TOLERANCE: f64 = 4.0 * f64::EPSILON;
@@ -41,8 +45,16 @@ pub struct Run {
     pub unsafe_rounds: u64,
     /// Epochs in which the estimates left no strategy within the thresholds.
     pub infeasible_epochs: u64,
-    /// The round from which one action is played for good; none if the run did not commit.
-    pub committed_at: Option<u64>,
+    /// How one action was found to be played for good, a commitment or a pick; none if none was.
+    pub decided_by: Option<Kind>,
+    /// The round from which it is played.
+    pub decided_at: Option<u64>,
+    /// What the run's own record says that regret is at most, with the probability of the plan's bounds; none of players without
+    /// estimates.
+    pub lost_at_most: Option<f64>,
+    /// Whether the last strategy is the best the world has: of policy free the best action, else within [`BEST_TOLERANCE`] of
+    /// the optimum, and keeping the limits. None if no strategy is safe.
+    pub ends_best: Option<bool>,
     /// The mean reward observed, in the user's units.
     pub reward_mean: f64,
     /// Rounds per action.
@@ -80,6 +92,8 @@ pub struct Meter<'a> {
     means: &'a [Vec<f64>],
     best: Option<f64>,
     thresholds: &'a [f64],
+    /// What the rounds so far may have lost by the player's own record, if it says.
+    spans: Option<f64>,
     checkpoints: &'a [u64],
     regret: f64,
     /// Of the open stretch, cost by cost.
@@ -104,6 +118,7 @@ impl<'a> Meter<'a> {
             means: world.means(),
             best: truth.reward,
             thresholds,
+            spans: Some(0.0),
             checkpoints,
             regret: 0.0,
             excess: Vec::new(),
@@ -127,7 +142,8 @@ impl<'a> Meter<'a> {
         };
         // A buffer of the meter's own: players that decide round by round have a stretch for every round.
         self.excess.clear();
-        let costs = self.means[1..].iter().map(|row| strategy.expectation(row));
+        let limited = self.problem.limited().iter();
+        let costs = limited.map(|&quantity| strategy.expectation(&self.means[quantity]));
         self.excess.extend(
             costs
                 .zip(self.thresholds)
@@ -136,9 +152,17 @@ impl<'a> Meter<'a> {
         self.read_curves(stretch, loss);
         self.add_sums(stretch.rounds, loss);
         self.run.epochs += 1;
+        let span = stretch.player.span();
+        self.spans = self
+            .spans
+            .zip(span)
+            .map(|(sum, span)| sum + span * stretch.rounds as f64);
         match stretch.player.record().map(|record| record.kind) {
             Some(Kind::Infeasible) => self.run.infeasible_epochs += 1,
-            Some(Kind::Commit) => self.run.committed_at = Some(stretch.first_round),
+            Some(kind @ (Kind::Commit | Kind::Pick)) => {
+                self.run.decided_by = Some(kind);
+                self.run.decided_at = Some(stretch.first_round);
+            }
             Some(Kind::Explore | Kind::Estimate) | None => {}
         }
     }
@@ -180,9 +204,27 @@ impl<'a> Meter<'a> {
         }
     }
 
+    /// Whether a strategy is as good as the best, on the true means.
+    fn is_best(&self, best: f64, strategy: &[f64]) -> bool {
+        let expectation = |quantity: usize| -> f64 {
+            let products = strategy.iter().zip(&self.means[quantity]);
+            products.map(|(probability, mean)| probability * mean).sum()
+        };
+        let lost = best - expectation(0);
+        if self.problem.policy() == Policy::Free {
+            return lost < LOSS_TOLERANCE;
+        }
+        let mut limits = self.problem.limited().iter().zip(self.thresholds);
+        let kept = |(&quantity, &threshold): (&usize, &f64)| {
+            expectation(quantity) <= threshold + UNSAFE_TOLERANCE
+        };
+        lost <= BEST_TOLERANCE && limits.all(kept)
+    }
+
     /// The run's costs, with what only its end tells.
     pub fn finish(
         self,
+        plan: &Plan,
         tally: &crate::Tally,
         final_strategy: &[f64],
         digest: Option<String>,
@@ -193,6 +235,10 @@ impl<'a> Meter<'a> {
         let mean = sum as f64 / self.run.rounds as f64 / crate::mean::FIXED_ONE as f64;
         Run {
             regret: self.best.map(|_| self.regret),
+            lost_at_most: self
+                .spans
+                .map(|spans| plan.bounds_of_spans(spans, self.run.rounds).0),
+            ends_best: self.best.map(|best| self.is_best(best, final_strategy)),
             violation: self.positive.iter().copied().fold(0.0, f64::max),
             violations: self.positive,
             signed_violation: self.signed.iter().copied().reduce(f64::max),

@@ -7,9 +7,9 @@
 //! sparse    one action in ten, uniform between the least + gap and the largest; the others at the least
 //! ```
 //!
-//! The range is that of the declared means. A cost is uniform in its own, with room for a safe strategy: the actions of the stated
-//! safe strategy cost at most what is stated of it; without one, an action drawn by the key has every cost in the lower half of
-//! what its threshold allows. Feedback is one of the range's two ends.
+//! A cost is uniform in its action's range, with room for a safe strategy: the actions of the stated safe strategy cost at most
+//! what is stated of it; without one, an action drawn by the key has every limited cost in the lower half of what its threshold
+//! allows. Feedback is one of the range's two ends.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::WorldKey;
 use crate::key::{Label, to_uniform};
 use crate::lab::LabError;
 use crate::lab::world::{Bernoulli, World};
-use crate::problem::{Problem, Range};
+use crate::problem::Problem;
 
 /// Of so many actions, one is not at the bottom of a sparse world.
 const SPARSE: usize = 10;
@@ -80,7 +80,6 @@ impl RandomWorlds {
     ) -> Result<Self, LabError> {
         let unit_gap = gap / problem.quantity(0).range.span();
         check_gap(problem, law, gap, unit_gap)?;
-        check_costs(problem)?;
         let means = means(problem, law, unit_gap, first, key);
         Ok(Self {
             problem: problem.clone(),
@@ -89,7 +88,7 @@ impl RandomWorlds {
             first,
             count: count.max(1),
             key,
-            world: Bernoulli::of_unit_means(means),
+            world: Bernoulli::of_shares(problem, means),
         })
     }
 }
@@ -119,46 +118,29 @@ impl World for RandomWorlds {
         // Drawn when it is met: a list of all would be as long as the measurement.
         let number = self.first + pair % self.count;
         let means = means(&self.problem, self.law, self.gap, number, self.key);
-        Some(Arc::new(Bernoulli::of_unit_means(means)))
+        Some(Arc::new(Bernoulli::of_shares(&self.problem, means)))
     }
 }
 
-/// The most that rewards of this law lie apart must fit into where they are declared.
+/// The most that rewards of this law lie apart must fit into their range.
 fn check_gap(problem: &Problem, law: RewardLaw, gap: f64, unit_gap: f64) -> Result<(), LabError> {
     let steps = match law {
         RewardLaw::Uniform => return Ok(()),
         RewardLaw::Gap | RewardLaw::Sparse => 1,
         RewardLaw::Stairs => problem.actions().len() - 1,
     };
-    let room = problem.means(0).span();
-    // A little more than the room: 0.1 three times is above 0.3.
-    if gap > 0.0 && unit_gap * steps as f64 <= room * (1.0 + 1e-9) {
+    // A little more than the room: 0.1 ten times is above 1.
+    if gap > 0.0 && unit_gap * steps as f64 <= 1.0 + 1e-9 {
         return Ok(());
     }
     Err(LabError::WorldGap {
         law: law.name(),
         gap,
-        most: room / steps as f64 * problem.quantity(0).range.span(),
+        most: 1.0 / steps as f64 * problem.quantity(0).range.span(),
     })
 }
 
-/// Some mean of each cost must keep its threshold.
-fn check_costs(problem: &Problem) -> Result<(), LabError> {
-    for (cost, &threshold) in problem.thresholds().iter().enumerate() {
-        let quantity = problem.quantity(cost + 1);
-        let least = problem.means(cost + 1).low;
-        if least > threshold {
-            return Err(LabError::WorldCost {
-                name: quantity.name.clone(),
-                least: quantity.range.to_user(least),
-                threshold: problem.threshold(cost),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// On the unit scale: per quantity, per action.
+/// As shares of each action's own range: per quantity, per action.
 fn means(problem: &Problem, law: RewardLaw, gap: f64, number: u64, key: WorldKey) -> Vec<Vec<f64>> {
     // A draw has the numbers of world, quantity and action: a world of more actions begins with the same ones.
     let words = |quantity: usize, action: u64| {
@@ -171,38 +153,46 @@ fn means(problem: &Problem, law: RewardLaw, gap: f64, number: u64, key: WorldKey
         let draws = (0..actions).map(|action| to_uniform(words(0, action as u64)[word]));
         draws.collect::<Vec<f64>>()
     });
-    let mut means = vec![of_law(law, gap, problem.means(0), &order, &heights)];
+    let mut means = vec![of_law(law, gap, &order, &heights)];
     let cheap = cheap_actions(problem, draw(0, SAFE));
-    for cost in 0..problem.thresholds().len() {
-        let range = problem.means(cost + 1);
-        let most = affordable(problem, cost);
+    for quantity in 1..problem.quantities() {
         let mean = |action: usize| {
-            let high = if cheap[action] { most } else { range.high };
-            between(range.low, high, draw(cost + 1, action as u64))
+            let entry = problem.quantity(quantity).entry(action as u32);
+            if entry.span() == 0.0 {
+                return 0.0;
+            }
+            let most = if cheap[action] {
+                affordable(problem, quantity)
+            } else {
+                1.0
+            };
+            // Of the action's own range, what is affordable; none of it may be.
+            let high = entry.to_unit(most).clamp(0.0, 1.0);
+            high * draw(quantity, action as u64)
         };
         means.push((0..actions).map(mean).collect());
     }
     means
 }
 
-fn of_law(law: RewardLaw, gap: f64, range: Range, order: &[f64], heights: &[f64]) -> Vec<f64> {
-    let middle = between(range.low, range.high, 0.5);
+fn of_law(law: RewardLaw, gap: f64, order: &[f64], heights: &[f64]) -> Vec<f64> {
+    let middle = 0.5;
     let actions = order.len();
     let ranks = ranks(order);
     let mean = |action: usize| match (law, ranks[action]) {
-        (RewardLaw::Uniform, _) => between(range.low, range.high, order[action]),
+        (RewardLaw::Uniform, _) => order[action],
         (RewardLaw::Gap, 0) => middle + gap / 2.0,
         (RewardLaw::Gap, _) => middle - gap / 2.0,
         (RewardLaw::Stairs, rank) => middle + gap * ((actions - 1) as f64 / 2.0 - rank as f64),
         (RewardLaw::Sparse, rank) if rank < actions.div_ceil(SPARSE) => {
-            between(range.low + gap, range.high, heights[action])
+            gap + (1.0 - gap) * heights[action]
         }
-        (RewardLaw::Sparse, _) => range.low,
+        (RewardLaw::Sparse, _) => 0.0,
     };
     (0..actions)
         .map(mean)
         // Half a gap beside a rounded middle may be beyond the end by a bit.
-        .map(|mean| mean.clamp(range.low, range.high))
+        .map(|mean| mean.clamp(0.0, 1.0))
         .collect()
 }
 
@@ -226,24 +216,36 @@ fn cheap_actions(problem: &Problem, draw: f64) -> Vec<bool> {
             played.map(|probability| *probability > 0.0).collect()
         }
         None => {
-            let one = (draw * actions as f64) as usize;
+            let able: Vec<usize> = (0..actions)
+                .filter(|&action| can_keep(problem, action))
+                .collect();
+            let one = match able.len() {
+                0 => (draw * actions as f64) as usize,
+                some => able[(draw * some as f64) as usize],
+            };
             (0..actions).map(|action| action == one).collect()
         }
     }
 }
 
-/// The most that such an action may cost.
-fn affordable(problem: &Problem, cost: usize) -> f64 {
-    let threshold = problem.thresholds()[cost];
-    let range = problem.means(cost + 1);
-    let most = match problem.safe() {
-        // As stated: what is known of a safe strategy must be true in every world.
-        Some(safe) => threshold - safe.margins[cost],
-        None => between(range.low, threshold, 0.5),
-    };
-    most.clamp(range.low, range.high)
+/// Whether an action's ranges let it keep every threshold.
+fn can_keep(problem: &Problem, action: usize) -> bool {
+    let mut limits = problem.limited().iter().zip(problem.thresholds());
+    limits.all(|(&quantity, &threshold)| {
+        problem.quantity(quantity).entry(action as u32).low <= threshold
+    })
 }
 
-fn between(low: f64, high: f64, share: f64) -> f64 {
-    low + (high - low) * share
+/// The most that such an action may cost, on the cost's scale; a watched cost has no limit.
+fn affordable(problem: &Problem, quantity: usize) -> f64 {
+    let mut limited = problem.limited().iter();
+    let Some(cost) = limited.position(|&limited| limited == quantity) else {
+        return 1.0;
+    };
+    let threshold = problem.thresholds()[cost];
+    match problem.safe() {
+        // As stated: what is known of a safe strategy must be true in every world.
+        Some(safe) => threshold - safe.margins[cost],
+        None => threshold / 2.0,
+    }
 }

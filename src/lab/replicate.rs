@@ -109,7 +109,7 @@ pub struct PairDivergence {
     /// The first round with different strategies.
     pub round: u64,
     /// An estimate in force there that fell into another cell, the latest such; `None` if the player does not round,
-    /// or if a clear test made the difference: one run commits, the other goes on.
+    /// or if a look or a pick made the difference.
     pub estimate: Option<DivergedEstimate>,
 }
 
@@ -123,9 +123,9 @@ pub struct DivergedEstimate {
     pub quantity: u32,
     /// The number of samples.
     pub count: u64,
-    /// The grid's step.
+    /// The grid's step, on the line.
     pub cell: f64,
-    /// The edge between the two cells that is nearest to the first mean.
+    /// The mean at the edge between the two cells that is nearest to the first.
     pub edge: f64,
     /// The two means.
     pub means: [f64; 2],
@@ -217,7 +217,7 @@ impl Path {
         longer.strategies.get(shared).map(|(round, _)| *round)
     }
 
-    fn divergence(&self, other: &Self) -> Option<PairDivergence> {
+    fn divergence(&self, other: &Self, plan: &Plan) -> Option<PairDivergence> {
         let round = self.first_difference(other)?;
         let epoch = self
             .epochs
@@ -226,12 +226,12 @@ impl Path {
         Some(PairDivergence {
             epoch,
             round,
-            estimate: self.diverged_estimate(other, epoch),
+            estimate: self.diverged_estimate(other, epoch, plan),
         })
     }
 
     /// The strategies differ because estimates in force do: of those, the one made latest, as it made the runs diverge.
-    fn diverged_estimate(&self, other: &Self, epoch: u64) -> Option<DivergedEstimate> {
+    fn diverged_estimate(&self, other: &Self, epoch: u64, plan: &Plan) -> Option<DivergedEstimate> {
         let theirs = other.in_force(epoch);
         let ours = self.in_force(epoch);
         let (one, two) = ours
@@ -245,7 +245,7 @@ impl Path {
             quantity: one.quantity,
             count: one.count,
             cell: one.cell,
-            edge: one.nearest_edge(two.index?)?,
+            edge: one.nearest_edge(two.index?, plan)?,
             means: [one.mean, two.mean],
             indices: [one.index?, two.index?],
         })
@@ -316,13 +316,14 @@ impl Experiment {
                 let mut engine = Engine::with_plan(Arc::clone(&self.plan), keys.0);
                 let tally = simulator.play(&mut engine, problem, world, keys, &mut both, cancel)?;
                 let digest = Some(engine.digest());
-                return Ok(meter.finish(&tally, engine.strategy().probabilities(), digest));
+                let strategy = engine.strategy().probabilities();
+                return Ok(meter.finish(&self.plan, &tally, strategy, digest));
             }
             Contestant::Rival(rival) => rival.player(&self.plan, keys.0),
             Contestant::Own(own) => own.player(&self.plan, keys.0),
         };
         let tally = simulator.play(&mut *player, problem, world, keys, &mut both, cancel)?;
-        let run = meter.finish(&tally, player.strategy().probabilities(), None);
+        let run = meter.finish(&self.plan, &tally, player.strategy().probabilities(), None);
         Ok(Run {
             note: player.note(),
             ..run
@@ -366,7 +367,7 @@ impl Experiment {
         let second = self.run_until(contestant, (index, 1), &mut second, cancel)?;
         let pair = Pair {
             index,
-            divergence: paths[0].divergence(&paths[1]),
+            divergence: paths[0].divergence(&paths[1], &self.plan),
             runs: [first, second],
         };
         Ok((pair, paths.iter().any(Path::is_cut)))

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::Plan;
 use crate::lab::metrics::{Run, Spread, clopper_pearson, lower_limit};
 use crate::lab::replicate::Pair;
 use crate::problem::Policy;
+use crate::{Kind, Plan};
 
 /// How often a wrong alarm may be raised over each promise: the one-sided limits that decide have 99.9 % confidence.
 pub const ALARM: f64 = 0.001;
@@ -43,7 +43,9 @@ pub struct Summary {
     pub violation: Bounded,
     /// The same with negative excesses counted; `None` without costs.
     pub signed_violation: Option<Spread>,
-    /// Runs that committed to an action.
+    /// What runs conclude, whatever their keys.
+    pub same_conclusion: Conclusion,
+    /// Runs that committed to an action before the end of their trial.
     pub committed: u64,
     /// Runs with a round whose strategy was not safe.
     pub unsafe_runs: u64,
@@ -59,6 +61,44 @@ pub struct Summary {
     pub reward_mean: f64,
     /// What the player says of its runs, if anything.
     pub note: Option<String>,
+}
+
+/// How far apart last strategies may be and still be the same conclusion: half the sum of their differences.
+pub const SAME_CONCLUSION: f64 = 0.05;
+
+/// What the last strategies say: where the data are too few the final choice comes from the key, and these numbers show it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Conclusion {
+    /// How often two runs with different keys, on data of their own, end at the same strategy, within [`SAME_CONCLUSION`]. None
+    /// of a single pair, and where pairs meet different worlds it is about all of them.
+    pub other_keys: Option<f64>,
+    /// How often the last strategy is the best the world has: of policy free the best action, else within a hundredth of the
+    /// reward's range of the optimum, and keeping the limits. None if no strategy is safe.
+    pub best: Option<f64>,
+}
+
+impl Conclusion {
+    fn of(pairs: &[Pair]) -> Self {
+        // Neighbours have keys of their own; one member of each, so that no run is compared with itself.
+        let neighbours = pairs
+            .windows(2)
+            .map(|two| (&two[0].runs[0], &two[1].runs[1]));
+        let same = neighbours.map(|(one, two)| f64::from(u8::from(is_same(one, two))));
+        let runs = pairs.iter().flat_map(|pair| &pair.runs);
+        let best = runs.filter_map(|run| run.ends_best);
+        Self {
+            other_keys: Spread::of(same).map(|spread| spread.mean),
+            best: Spread::of(best.map(|best| f64::from(u8::from(best)))).map(|spread| spread.mean),
+        }
+    }
+}
+
+/// Whether two runs end at the same strategy.
+fn is_same(one: &Run, two: &Run) -> bool {
+    let differences = one.final_strategy.iter().zip(&two.final_strategy);
+    let apart: f64 = differences.map(|(one, two)| (one - two).abs()).sum();
+    apart / 2.0 <= SAME_CONCLUSION
 }
 
 /// What debora's own policies promise.
@@ -125,7 +165,10 @@ impl Summary {
                 bound: plan.violation_bound,
             },
             signed_violation: Spread::of(runs().filter_map(|run| run.signed_violation)),
-            committed: runs().filter(|run| run.committed_at.is_some()).count() as u64,
+            same_conclusion: Conclusion::of(pairs),
+            committed: runs()
+                .filter(|run| run.decided_by == Some(Kind::Commit))
+                .count() as u64,
             unsafe_runs: runs().filter(|run| run.unsafe_rounds > 0).count() as u64,
             runs_above_bound: runs().filter(|run| is_above_bound(plan, run)).count() as u64,
             runs: 2 * total,

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! So two players on one world meet the same *stacks* of feedback, whatever the order in which they pull. Sums of many pulls
-//! can be drawn at once; where that reads other random numbers than pull by pull it agrees in law, not in bits. All values
-//! are on the unit scale. Rewards and costs of one pull are independent, except in a table, whose rows stay together.
+//! can be drawn at once; where that reads other random numbers than pull by pull it agrees in law, not in bits. Feedback is in
+//! shares of the action's own range, means are on each quantity's scale: the same where all actions have one range. Rewards and costs of one pull are independent, except in a table, whose rows stay together.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ pub(crate) const DRAWS_MAX: u64 = 1_000_000_000;
 
 /// Feedback of known law.
 pub trait World: Send + Sync {
-    /// True means on the unit scale: per quantity (0 is the reward), per action.
+    /// True means on each quantity's scale: per quantity (0 is the reward), per action.
     fn means(&self) -> &[Vec<f64>];
 
-    /// The feedback of pull number `pull` of `action`, one value per quantity, each in [0, 1]: others would be counted as
-    /// something else.
+    /// The feedback of pull number `pull` of `action`, one value per quantity, each in [0, 1], a share of the action's own range:
+    /// others would be counted as something else. Of a known cost it is 0.
     fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]);
 
     /// Sums of the feedback of `count` pulls from number `first` on, one per quantity, in multiples of 2^-53.
@@ -63,7 +63,7 @@ pub struct Truth {
     pub best: Option<Strategy>,
     /// Its expected reward.
     pub reward: Option<f64>,
-    /// By how much the safe strategy's true margin falls short of the stated one, per cost; above 1e-9 it is a broken premise.
+    /// By how much the safe strategy's true margin falls short of the stated one, per limited cost; above 1e-9 it is a broken premise.
     pub margins_missing: Vec<f64>,
 }
 
@@ -75,10 +75,9 @@ impl Truth {
             Policy::Free => &[],
             Policy::Soft | Policy::Hard => problem.thresholds(),
         };
-        let rows: Vec<f64> = means[1..]
-            .iter()
-            .take(thresholds.len())
-            .flatten()
+        let limited = problem.limited().iter().take(thresholds.len());
+        let rows: Vec<f64> = limited
+            .flat_map(|&quantity| &means[quantity])
             .copied()
             .collect();
         // The same program that decides for debora, on the true means: regret is against what it could have played.
@@ -87,51 +86,88 @@ impl Truth {
         Self {
             reward: best.as_ref().map(|best| best.expectation(&means[0])),
             best,
-            margins_missing: margins_missing(problem, &means[1..]),
+            margins_missing: margins_missing(problem, means),
         }
     }
 }
 
 /// By how much the safe strategy's true cost exceeds the stated one, cost by cost; empty without a safe strategy.
-fn margins_missing(problem: &Problem, costs: &[Vec<f64>]) -> Vec<f64> {
+fn margins_missing(problem: &Problem, means: &[Vec<f64>]) -> Vec<f64> {
     let Some(safe) = problem.safe() else {
         return Vec::new();
     };
     let limits = problem.thresholds().iter().zip(&safe.margins);
+    let costs = problem.limited().iter().map(|&quantity| &means[quantity]);
     costs
-        .iter()
         .zip(limits)
         .map(|(row, (threshold, margin))| safe.strategy.expectation(row) - (threshold - margin))
         .collect()
 }
 
-/// Checks means given in the user's units and scales them: per quantity, per action.
-fn unit_means(problem: &Problem, means: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, LabError> {
-    check_length("quantities", means.len(), problem.quantities())?;
-    let mut scaled = Vec::with_capacity(means.len());
-    for (quantity, row) in means.iter().enumerate() {
-        check_length("actions", row.len(), problem.actions().len())?;
-        let row: Result<Vec<f64>, LabError> = row
-            .iter()
-            .map(|&mean| unit_value(problem, quantity, mean))
-            .collect();
-        scaled.push(row?);
-    }
-    Ok(scaled)
+/// Means per quantity and action: on each quantity's scale, and as shares of the action's own range, which is what is drawn.
+#[derive(Clone, Debug)]
+struct Means {
+    on_scale: Vec<Vec<f64>>,
+    /// None where all actions have one range: then they are the same.
+    shares: Option<Vec<Vec<f64>>>,
 }
 
-fn unit_value(problem: &Problem, quantity: usize, value: f64) -> Result<f64, LabError> {
-    let quantity = problem.quantity(quantity);
-    let Range { low, high } = quantity.range;
-    // Never clipped, whatever the problem says of feedback: a world's means must be what its author wrote.
-    if (low..=high).contains(&value) {
-        return Ok(quantity.range.to_unit(value));
+impl Means {
+    /// Checks means given in the user's units, and scales them.
+    fn new(problem: &Problem, means: &[Vec<f64>]) -> Result<Self, LabError> {
+        check_length("quantities", means.len(), problem.quantities())?;
+        let mut shares = Vec::with_capacity(means.len());
+        for (quantity, row) in means.iter().enumerate() {
+            check_length("actions", row.len(), problem.actions().len())?;
+            let row = (0..).zip(row);
+            let row: Result<Vec<f64>, LabError> = row
+                .map(|(action, &mean)| share_of(problem, quantity, action, mean))
+                .collect();
+            shares.push(row?);
+        }
+        Ok(Self::of_shares(problem, shares))
     }
-    Err(LabError::WorldValue {
-        name: quantity.name.clone(),
-        value,
-        low,
-        high,
+
+    fn of_shares(problem: &Problem, shares: Vec<Vec<f64>>) -> Self {
+        if !problem.has_ranges_by_action() {
+            return Self {
+                on_scale: shares,
+                shares: None,
+            };
+        }
+        let rows = shares.iter().enumerate().map(|(quantity, row)| {
+            let row = (0..).zip(row);
+            row.map(|(action, &share)| problem.on_scale(quantity, action, share))
+                .collect()
+        });
+        Self {
+            on_scale: rows.collect(),
+            shares: Some(shares),
+        }
+    }
+
+    fn shares(&self) -> &[Vec<f64>] {
+        self.shares.as_ref().unwrap_or(&self.on_scale)
+    }
+}
+
+/// A value in the user's units as a share of its action's range.
+fn share_of(problem: &Problem, quantity: usize, action: u32, value: f64) -> Result<f64, LabError> {
+    let quantity = problem.quantity(quantity);
+    let own = quantity.range_of(action);
+    let Range { low, high } = own;
+    // Never clipped, whatever the problem says of feedback: a world's means must be what its author wrote.
+    if !(low..=high).contains(&value) {
+        return Err(LabError::WorldValue {
+            name: quantity.name.clone(),
+            value,
+            low,
+            high,
+        });
+    }
+    Ok(match quantity.known(action) {
+        Some(_) => 0.0,
+        None => own.to_unit(value),
     })
 }
 
@@ -146,32 +182,36 @@ fn check_length(what: &'static str, got: usize, wanted: usize) -> Result<(), Lab
 /// Each quantity is one of its range's two ends.
 #[derive(Clone, Debug)]
 pub struct Bernoulli {
-    means: Vec<Vec<f64>>,
+    means: Means,
 }
 
 impl Bernoulli {
     /// Means in the user's units: per quantity, per action.
     pub fn new(problem: &Problem, means: &[Vec<f64>]) -> Result<Self, LabError> {
         Ok(Self {
-            means: unit_means(problem, means)?,
+            means: Means::new(problem, means)?,
         })
     }
 
-    /// Means on the unit scale, which are right already.
-    pub(crate) fn of_unit_means(means: Vec<Vec<f64>>) -> Self {
-        Self { means }
+    /// Means as shares of each action's own range, which are right already.
+    pub(crate) fn of_shares(problem: &Problem, shares: Vec<Vec<f64>>) -> Self {
+        Self {
+            means: Means::of_shares(problem, shares),
+        }
     }
 }
 
 impl World for Bernoulli {
     fn means(&self) -> &[Vec<f64>] {
-        &self.means
+        &self.means.on_scale
     }
 
     #[inline]
     fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]) {
         // A word each: reading every quantity off one word would tie rewards to costs.
-        for (block, (values, means)) in (0..).zip(values.chunks_mut(4).zip(self.means.chunks(4))) {
+        for (block, (values, means)) in
+            (0..).zip(values.chunks_mut(4).zip(self.means.shares().chunks(4)))
+        {
             let words = key.block(Label::Feedback, [u64::from(action), pull, block]);
             for ((value, row), word) in values.iter_mut().zip(means).zip(words) {
                 *value = f64::from(u8::from(to_uniform(word) < row[action as usize]));
@@ -181,7 +221,7 @@ impl World for Bernoulli {
 
     fn pulls(&self, key: WorldKey, action: u32, first: u64, count: u64, sums: &mut [u128]) {
         let mut stream = Stream::new(key, Label::FeedbackSum, [u64::from(action), first]);
-        for (sum, row) in sums.iter_mut().zip(&self.means) {
+        for (sum, row) in sums.iter_mut().zip(self.means.shares()) {
             let ones = sample::binomial(&mut stream, count, row[action as usize]);
             *sum = u128::from(ones) * u128::from(FIXED_ONE);
         }
@@ -198,7 +238,7 @@ pub(crate) const CONCENTRATIONS: RangeInclusive<f64> = 1e-6..=1e12;
 /// Each quantity has a beta law with a given mean; the larger the concentration, the closer to it.
 #[derive(Clone, Debug)]
 pub struct Beta {
-    means: Vec<Vec<f64>>,
+    means: Means,
     concentration: f64,
 }
 
@@ -213,7 +253,7 @@ impl Beta {
             return Err(LabError::Concentration { concentration });
         }
         Ok(Self {
-            means: unit_means(problem, means)?,
+            means: Means::new(problem, means)?,
             concentration,
         })
     }
@@ -221,12 +261,12 @@ impl Beta {
 
 impl World for Beta {
     fn means(&self) -> &[Vec<f64>] {
-        &self.means
+        &self.means.on_scale
     }
 
     fn pull(&self, key: WorldKey, action: u32, pull: u64, values: &mut [f64]) {
         let mut stream = Stream::new(key, Label::Feedback, [u64::from(action), pull]);
-        for (value, row) in values.iter_mut().zip(&self.means) {
+        for (value, row) in values.iter_mut().zip(self.means.shares()) {
             let mean = row[action as usize];
             *value = sample::beta(
                 &mut stream,
@@ -257,25 +297,26 @@ impl Discrete {
         for (quantity, row) in laws.iter().enumerate() {
             check_length("actions", row.len(), problem.actions().len())?;
             scaled.push(
-                row.iter()
-                    .map(|law| Self::law(problem, quantity, law))
+                (0..)
+                    .zip(row)
+                    .map(|(action, law)| Self::law(problem, (quantity, action), law))
                     .collect::<Result<Vec<_>, LabError>>()?,
             );
         }
         // From the rounded values, which are what is drawn: a mean of the stated ones would differ by up to 2^-54.
-        let means = scaled
+        let shares = scaled
             .iter()
             .map(|row| row.iter().map(mean_of_law).collect())
             .collect();
         Ok(Self {
-            means,
+            means: Means::of_shares(problem, shares).on_scale,
             laws: scaled,
         })
     }
 
     fn law(
         problem: &Problem,
-        quantity: usize,
+        (quantity, action): (usize, u32),
         (values, probabilities): &Law,
     ) -> Result<(Vec<u64>, Strategy), LabError> {
         check_length("probabilities", probabilities.len(), values.len())?;
@@ -291,7 +332,7 @@ impl Discrete {
         }
         let values = values
             .iter()
-            .map(|&value| unit_value(problem, quantity, value).map(to_fixed))
+            .map(|&value| share_of(problem, quantity, action, value).map(to_fixed))
             .collect::<Result<_, _>>()?;
         let law = Strategy::new(probabilities.iter().map(|p| p / sum).collect());
         Ok((values, law))
@@ -362,7 +403,7 @@ impl Recorded {
                 .ok_or(LabError::TableAction { action, actions })?;
             check_length("values in a row", values.len(), quantities)?;
             for (quantity, &value) in values.iter().enumerate() {
-                room.push(to_fixed(unit_value(problem, quantity, value)?));
+                room.push(to_fixed(share_of(problem, quantity, action, value)?));
             }
         }
         if let Some(action) = rows.iter().position(Vec::is_empty) {
@@ -370,14 +411,17 @@ impl Recorded {
                 action: problem.actions()[action].clone(),
             });
         }
-        let means = (0..quantities)
+        let shares = (0..quantities)
             .map(|quantity| {
                 rows.iter()
                     .map(|rows| mean_of_column(rows, quantity, quantities))
                     .collect()
             })
             .collect();
-        Ok(Self { means, rows })
+        Ok(Self {
+            means: Means::of_shares(problem, shares).on_scale,
+            rows,
+        })
     }
 
     fn rows_of(&self, action: u32) -> std::slice::ChunksExact<'_, u64> {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::lab::epochs::Stretch;
-use crate::problem::{Problem, Range};
-use crate::record::{ClearTest, Estimate};
+use crate::problem::Problem;
+use crate::record::{Estimate, LookTest, Pick};
 
 /// Above what debora's runs have, some hundred however long they are. A player that decides anew in every round has one for
 /// each; thinned they are no more than 100 a power of e and what has come since.
@@ -17,10 +17,11 @@ pub struct FirstRun {
     pub strategies: Vec<(u64, u64, Vec<f64>)>,
     /// The latest estimate of each action and quantity.
     pub estimates: Vec<Estimate>,
-    /// The clear tests made, in order.
-    pub tests: Vec<ClearTest>,
-    /// The world's true means, by quantity and action, on the unit scale. Files of earlier versions have none.
-    #[serde(default)]
+    /// The looks made, in order.
+    pub tests: Vec<LookTest>,
+    /// The pick, if it was made.
+    pub pick: Option<Pick>,
+    /// The world's true means, by quantity and action, on each quantity's scale.
     pub truth: Vec<Vec<f64>>,
 }
 
@@ -57,6 +58,9 @@ impl FirstRun {
         let record = stretch.player.record();
         self.tests
             .extend(record.and_then(|record| record.test.clone()));
+        self.pick = record
+            .and_then(|record| record.pick.clone())
+            .or(self.pick.take());
         for estimate in record.iter().flat_map(|record| &record.estimates) {
             // Older estimates no longer decide anything, and would make the file grow with the number of epochs.
             self.estimates
@@ -100,33 +104,36 @@ impl FirstRun {
 
     /// What the last strategy is known to give, quantity by quantity.
     pub fn known_means(&self, problem: &Problem) -> Vec<KnownMean> {
-        // Nothing is known of what is not estimated: policy free decides without the costs.
-        (0..problem.quantities_estimated())
+        // Nothing is known of what is not estimated: policy free decides without the costs, and in profile tight by raw rewards.
+        let estimated = |quantity: &usize| {
+            let mut estimates = self.estimates.iter();
+            estimates.any(|estimate| estimate.quantity as usize == *quantity)
+        };
+        let quantities = problem.estimated().iter().copied().filter(estimated);
+        quantities
             .map(|quantity| {
                 let range = problem.quantity(quantity).range;
                 KnownMean {
                     name: problem.quantity(quantity).name.clone(),
                     interval: self
-                        .mean_interval(quantity, problem.means(quantity))
+                        .mean_interval(problem, quantity)
                         .map(|end| range.to_user(end)),
-                    threshold: quantity.checked_sub(1).map(|cost| problem.threshold(cost)),
+                    threshold: quantity
+                        .checked_sub(1)
+                        .and_then(|cost| problem.threshold(cost)),
                 }
             })
             .collect()
     }
 
-    /// The last strategy's mean of a quantity, on the unit scale, where its means are declared to lie in `means`.
-    fn mean_interval(&self, quantity: usize, means: Range) -> [f64; 2] {
+    /// The last strategy's mean of a quantity, on its own scale.
+    fn mean_interval(&self, problem: &Problem, quantity: usize) -> [f64; 2] {
         [0, 1].map(|end| {
             let bound = |action: usize| {
                 let found = self.estimate(action, quantity);
-                // Without an estimate all that is known is what was declared.
-                let declared = [means.low, means.high];
-                found.map_or(declared, |estimate| {
-                    estimate
-                        .interval()
-                        .map(|end| end.clamp(means.low, means.high))
-                })[end]
+                // Without an estimate all that is known is the range.
+                let share = found.map_or([0.0, 1.0], Estimate::interval)[end];
+                problem.on_scale(quantity, action as u32, share)
             };
             self.last_strategy()
                 .iter()

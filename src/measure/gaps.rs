@@ -1,12 +1,8 @@
-//! Which of a world's differences a horizon can see.
+//! Which of a world's differences a horizon finds.
 //!
-//! ```text
-//! sight of a quantity = 2 width at T/K samples of each action
-//! ```
-//!
-//! An estimate lies within one width of its mean, and what decides is an end of the interval around it, at most two widths from
-//! the mean. So a difference of the sight or more is seen whatever the data, as long as the intervals hold: an action with less
-//! reward has the lower index, and a cost beyond its threshold is taken for one. Smaller differences may be seen, by luck.
+//! A difference is *seen*, or found, if a run acts on it with probability .9 ([`Sight`](crate::plan::Sight)): policy free picks the
+//! better of two actions that far apart; under limits the intervals around two such means do not meet, so that an action with
+//! less reward has the lower index, and a cost beyond its threshold is taken for one. Smaller differences may be seen, by luck.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +20,7 @@ pub struct WorldGap {
     pub actions: Vec<String>,
     /// By how much.
     pub gap: f64,
-    /// The smallest difference that this horizon is sure to see; `None` if the plan is blind.
+    /// The smallest difference that this horizon finds from the second of the two; `None` if the plan is blind.
     pub sight: Option<f64>,
     /// Whether it is seen.
     pub seen: bool,
@@ -32,36 +28,66 @@ pub struct WorldGap {
     pub horizon_needed: Option<u64>,
 }
 
-/// A difference on the unit scale.
+/// A difference, and where its two ends lie in the actions' own range.
 struct MeanDifference {
     quantity: usize,
     actions: Vec<usize>,
+    /// On the quantity's own scale.
     gap: f64,
+    /// The two means, or a mean and a threshold, as shares of the range.
+    ends: [f64; 2],
+    /// The length of that range on the quantity's scale.
+    span: f64,
 }
 
 /// The differences that the best strategy rests on, the hardest to see first.
 pub fn world_gaps(plan: &Plan, world: &dyn World) -> Vec<WorldGap> {
-    // Where each pair meets another world, no list is that of all.
-    if world.of_pair(0).is_some() {
-        return Vec::new();
-    }
-    let problem = &plan.problem;
-    let mut differences = rewards(problem, world);
-    differences.extend(costs(problem, world));
-    // Equal means are no difference, and no horizon tells them apart.
-    differences.retain(|difference| difference.gap > 0.0);
-    let hardness = |difference: &MeanDifference| {
-        let sight = plan.sight(difference.quantity);
-        difference.gap / sight.unwrap_or(1.0)
+    let mut differences = differences(&plan.problem, world);
+    let sight = plan.sight();
+    let ease = |difference: &MeanDifference| {
+        let [one, other] = difference.ends;
+        sight.map_or(difference.gap, |sight| sight.ease(one, other))
     };
-    differences.sort_by(|one, two| hardness(one).total_cmp(&hardness(two)));
-    let wanted: Vec<(usize, f64)> = differences.iter().map(|of| (of.quantity, of.gap)).collect();
-    let horizons = plan.horizons_for_gaps(&wanted);
+    differences.sort_by(|one, two| ease(one).total_cmp(&ease(two)));
+    let is_seen: Vec<_> = differences
+        .iter()
+        .map(|difference| move |plan: &Plan| sees(plan, difference))
+        .collect();
+    let questions: Vec<&dyn Fn(&Plan) -> bool> = is_seen
+        .iter()
+        .map(|question| question as &dyn Fn(&Plan) -> bool)
+        .collect();
+    let horizons = plan.horizons_for(&questions);
     differences
         .iter()
         .zip(horizons)
         .map(|(difference, horizon)| in_units(plan, difference, horizon))
         .collect()
+}
+
+/// Whether a plan that is not blind sees none of a world's differences; false of a world without any.
+pub(super) fn sees_none(plan: &Plan, world: &dyn World) -> bool {
+    let differences = differences(&plan.problem, world);
+    let seen = differences.iter().any(|difference| sees(plan, difference));
+    !differences.is_empty() && !seen
+}
+
+fn sees(plan: &Plan, difference: &MeanDifference) -> bool {
+    let [one, other] = difference.ends;
+    plan.sight()
+        .is_some_and(|sight| sight.tells_apart(one, other))
+}
+
+fn differences(problem: &Problem, world: &dyn World) -> Vec<MeanDifference> {
+    // Where each pair meets another world, no list is that of all.
+    if world.of_pair(0).is_some() {
+        return Vec::new();
+    }
+    let mut differences = rewards(problem, world);
+    differences.extend(costs(problem, world));
+    // Equal means are no difference, and no horizon tells them apart.
+    differences.retain(|difference| difference.gap > 0.0);
+    differences
 }
 
 /// Each action that the best strategy leaves out, against the next better one that it plays.
@@ -86,33 +112,41 @@ fn rewards(problem: &Problem, world: &dyn World) -> Vec<MeanDifference> {
             quantity: 0,
             actions: vec![better, action],
             gap: means[better] - means[action],
+            ends: [means[better], means[action]],
+            span: 1.0,
         })
         .collect()
 }
 
-/// Each action's costs against their thresholds; policy free has none to keep.
+/// Each action's costs against their thresholds, but for those known beforehand; policy free has none to keep.
 fn costs(problem: &Problem, world: &dyn World) -> Vec<MeanDifference> {
     if problem.policy() == Policy::Free {
         return Vec::new();
     }
-    let of_cost = |(cost, threshold): (usize, &f64)| {
-        let threshold = *threshold;
-        let means = world.means()[cost + 1].iter().enumerate();
-        means.map(move |(action, mean)| MeanDifference {
-            quantity: cost + 1,
-            actions: vec![action],
-            gap: (mean - threshold).abs(),
+    let limits = problem.limited().iter().zip(problem.thresholds());
+    let of_cost = |(&quantity, &threshold): (&usize, &f64)| {
+        let means = world.means()[quantity].iter().enumerate();
+        means.filter_map(move |(action, &mean)| {
+            let entry = problem.quantity(quantity).entry(action as u32);
+            (entry.span() > 0.0).then(|| MeanDifference {
+                quantity,
+                actions: vec![action],
+                gap: (mean - threshold).abs(),
+                ends: [mean, threshold].map(|end| entry.to_unit(end).clamp(0.0, 1.0)),
+                span: entry.span(),
+            })
         })
     };
-    let thresholds = problem.thresholds().iter().enumerate();
-    thresholds.flat_map(of_cost).collect()
+    limits.flat_map(of_cost).collect()
 }
 
 fn in_units(plan: &Plan, difference: &MeanDifference, horizon: Option<u64>) -> WorldGap {
     let problem = &plan.problem;
     let quantity = problem.quantity(difference.quantity);
-    let sight = plan.sight(difference.quantity);
-    let seen = sight.is_some_and(|sight| difference.gap >= sight);
+    let least = plan
+        .sight()
+        .map(|sight| sight.least_difference(difference.ends[1]).unwrap_or(1.0));
+    let seen = sees(plan, difference);
     let names = difference.actions.iter();
     WorldGap {
         quantity: quantity.name.clone(),
@@ -120,7 +154,7 @@ fn in_units(plan: &Plan, difference: &MeanDifference, horizon: Option<u64>) -> W
             .map(|&action| problem.actions()[action].clone())
             .collect(),
         gap: difference.gap * quantity.range.span(),
-        sight: sight.map(|sight| sight * quantity.range.span()),
+        sight: least.map(|least| least * difference.span * quantity.range.span()),
         seen,
         horizon_needed: horizon.filter(|_| !seen),
     }

@@ -17,7 +17,7 @@ pub fn plan(plan: &Plan, gap: Option<(f64, Option<u64>)>) -> Value {
     let span = plan.problem.quantity(0).range.span();
     // A plan counts on the unit scale; its readers count in what they are paid.
     document["regret_bound"] = json!(plan.regret_bound * span);
-    document["detectable_gap"] = json!(plan.detectable_gap.map(|gap| gap * span));
+    document["detectable"] = json!(plan.detectable.map(|found| found * span));
     if let Some((gap, horizon)) = gap {
         document["gap"] = json!(gap);
         document["horizon_for_gap"] = json!(horizon);
@@ -36,7 +36,8 @@ pub fn run(spec: &SpecText, run: &Run, simulator: Simulator, warnings: &[String]
         "rounds": run.rounds, "epochs": run.epochs, "regret": run.regret.map(|regret| regret * span),
         "violation": run.violation, "violations": violations(problem, run), "signed_violation": run.signed_violation,
         "unsafe_rounds": run.unsafe_rounds, "infeasible_epochs": run.infeasible_epochs,
-        "committed_at": run.committed_at, "reward_mean": run.reward_mean,
+        "decided_by": run.decided_by, "decided_at": run.decided_at,
+        "lost_at_most": run.lost_at_most.map(|most| most * span), "reward_mean": run.reward_mean,
         "counts": run.counts, "final_strategy": run.final_strategy, "digest": run.digest, "simulator": simulator,
         "blind": spec.plan.blind, "warnings": warnings, "values_version": VALUES_VERSION,
     })
@@ -48,7 +49,7 @@ fn violations(problem: &Problem, run: &Run) -> Map<String, Value> {
         .iter()
         .enumerate()
         .map(|(cost, sum)| {
-            let quantity = problem.quantity(cost + 1);
+            let quantity = problem.quantity(problem.limited()[cost]);
             (quantity.name.clone(), json!(sum * quantity.range.span()))
         })
         .collect()

@@ -13,7 +13,6 @@ use crate::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use crate::lab::threads;
 use crate::lab::world::{Truth, World};
 use crate::measure::players::contestant;
-use crate::measure::warnings::false_means;
 use crate::measure::{
     DEBORA, FirstRun, MeasureError, OpenTable, Part, SpecText, warnings, world_gaps,
 };
@@ -246,7 +245,6 @@ impl Measurement {
             measurement: self.clone(),
             warnings: warnings(&self.spec.plan, Some(world)),
             premise_false: self.premise_is_false(world),
-            means_false: false_means(self.spec.problem(), world).next().is_some(),
             gaps: world_gaps(&self.spec.plan, world),
             // One part has pair 0, so the first run is observed once however the work is divided.
             first_run: begins

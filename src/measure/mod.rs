@@ -53,4 +53,4 @@ pub use sweep::{
     Over, SpecGrid, Sweep, SweepPoint, Swept, SweptAxis, SweptLine, SweptLines, SweptPoint,
     SweptRow,
 };
-pub use warnings::warnings;
+pub use warnings::{finds_nothing, only_tallied, warnings};

@@ -20,8 +20,6 @@ pub struct Part {
     pub warnings: Vec<String>,
     /// Whether the safe strategy's true margins are smaller than the stated ones.
     pub premise_false: bool,
-    /// Whether some true mean lies outside the declared ones.
-    pub means_false: bool,
     /// What the horizon sees of the world.
     // Absent from files that older versions wrote.
     #[serde(default)]
@@ -122,10 +120,6 @@ impl Part {
         if self.premise_false {
             // What rests on the safe strategy's margins is not promised then.
             broken.retain(|broken| broken.promise == Promise::Identical);
-        }
-        if self.means_false {
-            // Widths and cells rest on the declared means, and everything promised on them.
-            broken.clear();
         }
         Findings { summaries, broken }
     }

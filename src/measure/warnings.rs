@@ -1,8 +1,8 @@
 //! What a person must know before anything else.
 
 use crate::lab::world::{Truth, World};
-use crate::measure::words::{amount, counted, percent, whole};
-use crate::problem::Range;
+use crate::measure::gaps::sees_none;
+use crate::measure::words::{amount, counted, listed, percent, whole};
 use crate::{Plan, Policy, Problem, Profile};
 
 /// Above this share of the horizon, exploration is worth a warning: little is left for what it finds.
@@ -11,8 +11,8 @@ const EXPLORATION_LONG: f64 = 0.2;
 /// A margin missing by less is the rounding of floats.
 const MARGIN_TOLERANCE: f64 = 1e-12;
 
-/// A mean that lies outside by less is the rounding of floats.
-const MEAN_TOLERANCE: f64 = 1e-12;
+/// A difference that a horizon should find where nobody has said what there is to find: a share of the reward's range.
+const DIFFERENCE_WANTED: f64 = 0.1;
 
 /// What a person must know before anything else: a blind plan, long exploration, a premise the world breaks.
 pub fn warnings(plan: &Plan, world: Option<&dyn World>) -> Vec<String> {
@@ -22,7 +22,9 @@ pub fn warnings(plan: &Plan, world: Option<&dyn World>) -> Vec<String> {
         warnings.push(blind(plan));
     } else {
         warnings.extend(long_exploration(plan));
+        warnings.extend(finds_nothing(plan, world));
     }
+    warnings.extend(only_tallied(&plan.problem));
     if let Some(world) = world {
         warnings.extend(premises(plan, world));
     }
@@ -42,6 +44,50 @@ fn long_exploration(plan: &Plan) -> Option<String> {
     })
 }
 
+/// That the final choice will come from the key and not from the data.
+pub fn finds_nothing(plan: &Plan, world: Option<&dyn World>) -> Option<String> {
+    let stated = world.filter(|world| world.of_pair(0).is_none());
+    let (none, what) = match stated {
+        Some(world) => (
+            sees_none(plan, world),
+            "none of this world's differences".to_owned(),
+        ),
+        None => {
+            let reward = plan.problem.quantity(0);
+            let wanted = DIFFERENCE_WANTED * reward.range.span();
+            let found = plan
+                .detectable
+                .is_some_and(|found| found <= DIFFERENCE_WANTED);
+            let what = format!("no difference of {} in {}", amount(wanted), reward.name);
+            (!found, what)
+        }
+    };
+    none.then(|| {
+        format!(
+            "{what} is found with probability 90 %: the final choice comes from the key more than from the data; a longer horizon \
+             or a larger rho helps"
+        )
+    })
+}
+
+/// Limits that policy free does not keep.
+pub fn only_tallied(problem: &Problem) -> Option<String> {
+    let names: Vec<String> = problem
+        .limits()
+        .map(|(cost, _)| cost.name.clone())
+        .collect();
+    (problem.policy() == Policy::Free && !names.is_empty()).then(|| {
+        let [has, is] = match names.len() {
+            1 => ["has a threshold", "is"],
+            _ => ["have thresholds", "are"],
+        };
+        format!(
+            "{} {has}, but policy free keeps no limits: {is} only tallied; use policy soft or hard, or leave the threshold out",
+            listed(&names)
+        )
+    })
+}
+
 /// What the world makes impossible.
 fn premises(plan: &Plan, world: &dyn World) -> Vec<String> {
     let problem = &plan.problem;
@@ -53,7 +99,7 @@ fn premises(plan: &Plan, world: &dyn World) -> Vec<String> {
     }
     for (cost, missing) in truth.margins_missing.iter().enumerate() {
         if *missing > MARGIN_TOLERANCE {
-            let quantity = problem.quantity(cost + 1);
+            let quantity = problem.quantity(problem.limited()[cost]);
             warnings.push(format!(
                 "the safe strategy's true margin on {} is smaller than the stated one by {}: safety is not promised",
                 quantity.name,
@@ -62,41 +108,6 @@ fn premises(plan: &Plan, world: &dyn World) -> Vec<String> {
         }
     }
     warnings
-        .extend(false_means(problem, world).map(|quantity| false_mean(problem, world, quantity)));
-    warnings
-}
-
-/// The quantities of which some action's true mean lies outside the declared ones.
-pub(super) fn false_means(problem: &Problem, world: &dyn World) -> impl Iterator<Item = usize> {
-    // Quantities that are not estimated rest on no premise.
-    (0..problem.quantities_estimated()).filter(move |&quantity| {
-        let means = world.means()[quantity].iter();
-        farthest(problem.means(quantity), means.copied()).1 > MEAN_TOLERANCE
-    })
-}
-
-/// The action whose mean lies farthest outside, and by how much; 0 or less is inside.
-fn farthest(declared: Range, means: impl Iterator<Item = f64>) -> (usize, f64) {
-    let outside = means.map(|mean| (declared.low - mean).max(mean - declared.high));
-    outside
-        .enumerate()
-        .max_by(|one, two| one.1.total_cmp(&two.1))
-        .expect("two actions")
-}
-
-fn false_mean(problem: &Problem, world: &dyn World, number: usize) -> String {
-    let quantity = problem.quantity(number);
-    let declared = problem.means(number);
-    let means = &world.means()[number];
-    let (action, _) = farthest(declared, means.iter().copied());
-    let [low, high, mean] = [declared.low, declared.high, means[action]]
-        .map(|value| amount(quantity.range.to_user(value)));
-    // Widths and cells are computed from the declared means, so replicability falls with them, unlike with a margin.
-    format!(
-        "the true mean {} of {} is {mean}, outside the declared {low} to {high}: nothing is promised",
-        quantity.name,
-        problem.actions()[action]
-    )
 }
 
 fn blind(plan: &Plan) -> String {
@@ -106,11 +117,6 @@ fn blind(plan: &Plan) -> String {
     }
     if let Some(rho) = plan.rho_needed {
         ways.push(format!("rho above {}", amount(rho)));
-    }
-    // An interval must be narrow beside the declared means before it says anything, which may take more rounds than the
-    // small variance saves.
-    if !Plan::of(plan.problem.without_means()).blind {
-        ways.push("no declared means".into());
     }
     if plan.profile == Profile::Paper {
         ways.push("profile tight".into());
@@ -130,16 +136,17 @@ fn blind(plan: &Plan) -> String {
 
 /// Which cost cannot be kept, if one alone cannot; else that they cannot be kept together.
 fn infeasible(problem: &Problem, world: &dyn World) -> String {
-    for (cost, threshold) in problem.thresholds().iter().enumerate() {
+    let limits = problem.limited().iter().zip(problem.thresholds());
+    for (&number, threshold) in limits {
         // A mixture costs at least as much as the cheapest action, so that alone decides.
-        let means = world.means()[cost + 1].iter().copied();
+        let means = world.means()[number].iter().copied();
         let cheapest = means.fold(f64::INFINITY, f64::min);
         if cheapest > *threshold {
-            let quantity = problem.quantity(cost + 1);
+            let quantity = problem.quantity(number);
             return format!(
                 "no strategy can keep {} at or below {}: the cheapest costs {}",
                 quantity.name,
-                amount(problem.threshold(cost)),
+                amount(quantity.range.to_user(*threshold)),
                 amount(quantity.range.to_user(cheapest))
             );
         }
@@ -151,22 +158,34 @@ fn infeasible(problem: &Problem, world: &dyn World) -> String {
 mod tests {
     use super::*;
 
-    /// Five actions, 2,000 rounds: rho .3 explores 865 of them, rho .5 1,220 and rho .8 730.
+    /// Five actions, 2,000 rounds: the trial takes a third of them, whatever rho is.
     #[test]
     fn what_shortens_exploration_is_not_promised() {
-        let plan = |rho| {
-            let problem = Problem::free(["a", "b", "c", "d", "e"], 2_000, rho);
-            Plan::of(problem.build().unwrap())
-        };
-        let [small, larger, largest] = [0.3, 0.5, 0.8].map(|rho| plan(rho).exploration_rounds);
-        assert!(
-            largest < small && small < larger,
-            "{small:?} {larger:?} {largest:?}"
-        );
-        let said = long_exploration(&plan(0.3)).unwrap();
+        let problem = Problem::free(["a", "b", "c", "d", "e"], 2_000, 0.3);
+        let said = long_exploration(&Plan::of(problem.build().unwrap())).unwrap();
         assert!(
             said.ends_with("a larger rho can reduce that share"),
             "{said}"
+        );
+    }
+
+    /// Policy free with a threshold, and a horizon that finds no tenth of the range.
+    #[test]
+    fn limits_that_are_not_kept_and_data_that_are_too_few_are_said() {
+        let problem = Problem::free(["a", "b"], 500, 0.1).cost("price", [0.0, 1.0], 0.5);
+        let said = warnings(&Plan::of(problem.build().unwrap()), None);
+        assert!(
+            said.iter().any(|one| one.contains("only tallied")),
+            "{said:?}"
+        );
+        assert!(
+            said.iter().any(|one| one.contains("comes from the key")),
+            "{said:?}"
+        );
+        let problem = Problem::free(["a", "b"], 1_000_000_000, 0.3).watch("price", [0.0, 1.0]);
+        assert_eq!(
+            warnings(&Plan::of(problem.build().unwrap()), None),
+            Vec::<String>::new()
         );
     }
 
@@ -178,21 +197,5 @@ mod tests {
             said.starts_with("BLIND: 1 round is too few for rho 0.3"),
             "{said}"
         );
-    }
-
-    /// Five actions, 1e4 rounds, means declared below .05: 3/10 or half of that range is too fine for the horizon.
-    #[test]
-    fn a_plan_that_declared_means_make_blind_says_so() {
-        let problem = |horizon| Problem::free(["a", "b", "c", "d", "e"], horizon, 0.3);
-        let declared = problem(10_000).mean("reward", [0.0, 0.05]).build().unwrap();
-        let plan = Plan::of(declared);
-        assert!(plan.blind && !Plan::of(problem(10_000).build().unwrap()).blind);
-        assert!(
-            blind(&plan).ends_with(", or no declared means."),
-            "{}",
-            blind(&plan)
-        );
-        let short = Plan::of(problem(100).mean("reward", [0.0, 0.05]).build().unwrap());
-        assert!(!blind(&short).contains("declared"), "{}", blind(&short));
     }
 }

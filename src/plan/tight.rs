@@ -1,22 +1,21 @@
-//! How profile tight chooses its counts: when actions are first estimated, and how often after that.
+//! How profile tight chooses the counts of soft and hard: when actions are first estimated, and how often after that.
 //!
 //! ```text
-//! n_1(J) = smallest n with width_q(n) < phi (hi_q - lo_q) for every estimated q, the budget split over J levels
+//! n_1(J) = smallest n with width(n) < phi, rho and delta split over J levels
 //! n_j    = n_1 growth^(j-1)
 //! J      = largest, from 1 up without a gap, with explore(n_1(J)) <= T - 1 and n_J <= T/K
 //! phi    = 3/10, and 1/2 if not even J = 1 fits
 //! ```
 //!
-//! Policy free plans with the clear test first, and without it where the test does not fit. Source: docs/theory.md,
-//! "Levels".
+//! With `explore` = s there is one level, at n_f = max(1, floor(s T/explore(1))). Source: docs/theory.md, "Levels".
 
-use crate::budget::{Portion, Share};
-use crate::clear::Clear;
-use crate::problem::{HORIZON_MAX, Policy, Problem, Safe};
+use super::rounding::{ceil, floor};
+use crate::budget::Share;
+use crate::problem::{HORIZON_MAX, Problem, Safe};
 use crate::width;
 
-/// How small a width must be, as a share of its quantity's declared range, to be worth comparing; tried in turn. With 1/2
-/// an optimistic choice can exclude something at last; with 3/10 the first choices are good ones.
+/// How small a width on the line must be to be worth comparing; tried in turn. With 1/2 an optimistic choice can exclude
+/// something at last; with 3/10 the first choices are good ones.
 const PHIS: [f64; 2] = [0.3, 0.5];
 
 /// The counts at which a plan estimates.
@@ -26,53 +25,30 @@ pub(crate) struct Chosen {
     pub first: u64,
     /// How many levels are estimated.
     pub levels: usize,
-    /// What the estimates may spend.
-    pub portion: Portion,
-    /// The clear test on the way to `first`.
-    pub clear: Option<Clear>,
 }
 
 /// The plan's counts; none if it is blind.
-pub(crate) fn choose(problem: &Problem, growth: u32) -> Option<Chosen> {
-    let tested = match problem.policy() {
-        Policy::Free => choose_with_test(problem, growth),
-        Policy::Soft | Policy::Hard => None,
-    };
-    tested.or_else(|| {
-        let (first, levels) = fit_shares(problem, growth, Portion::WHOLE)?;
-        Some(Chosen {
-            first,
-            levels,
-            portion: Portion::WHOLE,
-            clear: None,
-        })
-    })
-}
-
-/// Policy free with the clear test, which leaves little to find at small counts: levels are skipped as long as exploring
-/// beyond them takes at most a hundredth of the horizon.
-fn choose_with_test(problem: &Problem, growth: u32) -> Option<Chosen> {
-    let portion = Portion::BESIDE_TEST;
-    let (mut first, mut levels) = fit_shares(problem, growth, portion)?;
-    let actions = problem.actions().len();
-    let most = problem.horizon() / (100 * actions as u64);
-    while levels > 1 && first.saturating_mul(growth.into()) <= most {
-        first *= u64::from(growth);
-        levels -= 1;
+pub(super) fn choose(problem: &Problem, growth: u32) -> Option<Chosen> {
+    if problem.explore().is_some() {
+        return choose_one(problem);
     }
-    let clear = Clear::of(actions, problem.rho(), problem.delta(), first)?;
-    Some(Chosen {
-        first,
-        levels,
-        portion,
-        clear: Some(clear),
-    })
+    let (first, levels) = fit(problem, growth, |phi, levels, count| {
+        is_informative(problem, levels, phi, count)
+    })?;
+    Some(Chosen { first, levels })
 }
 
-fn fit_shares(problem: &Problem, growth: u32, portion: Portion) -> Option<(u64, usize)> {
-    fit(problem, growth, |phi, levels, count| {
-        is_informative(problem, Share::tight(problem, levels, portion), phi, count)
-    })
+/// One level, after the share of the horizon that was asked for.
+fn choose_one(problem: &Problem) -> Option<Chosen> {
+    let first = count_asked_for(problem)?;
+    let fits = Pace::of(problem).rounds(first) < problem.horizon();
+    (fits && is_informative(problem, 1, PHIS[1], first)).then_some(Chosen { first, levels: 1 })
+}
+
+/// max(1, floor(s T/explore(1))), with `explore` = s.
+fn count_asked_for(problem: &Problem) -> Option<u64> {
+    let rounds = problem.explore()? * problem.horizon() as f64;
+    Some(floor(rounds / Pace::of(problem).rounds_per_sample).max(1))
 }
 
 /// n_1 and J, for what is informative at a phi, a number of levels and a count.
@@ -104,12 +80,9 @@ pub(crate) fn fit(
     })
 }
 
-/// Whether all widths at `count` are below `phi` of their quantity's declared range.
-fn is_informative(problem: &Problem, share: Share, phi: f64, count: u64) -> bool {
-    (0..problem.quantities_estimated()).all(|quantity| {
-        let means = problem.means(quantity);
-        width::tight(share, means, count).width < phi * means.span()
-    })
+/// Whether the width at `count` is below `phi`.
+fn is_informative(problem: &Problem, levels: usize, phi: f64, count: u64) -> bool {
+    width::tight(Share::tight(problem, levels), count).width < phi
 }
 
 /// The smallest informative count in `from..=most`. Widths fall with the count, so doubling brackets it and halving finds it.
@@ -136,7 +109,7 @@ fn first_count(from: u64, most: u64, informative: impl Fn(u64) -> bool) -> Optio
 /// How long exploration takes: in proportion to the samples that each action is to have.
 pub(crate) struct Pace {
     actions: u64,
-    /// Rounds until each action has one sample, on the expected path.
+    /// explore(1): rounds until each action has one sample, on the expected path.
     rounds_per_sample: f64,
 }
 
@@ -155,13 +128,12 @@ impl Pace {
 
     /// Rounds until each action has `count` samples.
     pub fn rounds(&self, count: u64) -> u64 {
-        // A path of whole rounds may come out a last bit above them, but none is shorter than the samples it collects.
-        let path = libm::ceil(self.rounds_per_sample * count as f64 * (1.0 - 1e-12));
-        (path.min(u64::MAX as f64) as u64).max(count.saturating_mul(self.actions))
+        // None is shorter than the samples it collects, which rounding of the path could make it.
+        ceil(self.rounds_per_sample * count as f64).max(count.saturating_mul(self.actions))
     }
 
     /// The largest count that takes at most so many rounds.
-    pub fn count(&self, rounds: u64) -> u64 {
+    fn count(&self, rounds: u64) -> u64 {
         let guess = (rounds as f64 / self.rounds_per_sample) as u64 + 2;
         // The quotient may round up, and `rounds` rounds up too: two counts below the guess is the least it can be.
         (guess.saturating_sub(4)..=guess)
@@ -171,11 +143,9 @@ impl Pace {
     }
 }
 
-/// The safe strategy's weight while nothing is estimated: costs may be as large as declared.
-pub(crate) fn exploring_weight(problem: &Problem, safe: &Safe) -> f64 {
-    let excesses = (1..)
-        .zip(problem.thresholds())
-        .map(|(quantity, threshold)| problem.means(quantity).high - threshold);
+/// The safe strategy's weight while nothing is estimated: each cost may be as large as its range.
+fn exploring_weight(problem: &Problem, safe: &Safe) -> f64 {
+    let excesses = problem.thresholds().iter().map(|threshold| 1.0 - threshold);
     safe_weight(excesses, &safe.margins)
 }
 
@@ -212,26 +182,50 @@ pub(crate) fn safe_weight(excesses: impl Iterator<Item = f64>, margins: &[f64]) 
 }
 
 /// If blind: the smallest horizon that is not. One level alone has the largest shares, and needs one round to be used.
-pub(crate) fn horizon_needed(problem: &Problem) -> Option<u64> {
-    let share = Share::tight(problem, 1, Portion::WHOLE);
-    let informative = |count| is_informative(problem, share, PHIS[1], count);
-    let first = first_count(1, HORIZON_MAX, informative)?;
-    let horizon = Pace::of(problem).rounds(first).saturating_add(1);
+pub(super) fn horizon_needed(problem: &Problem) -> Option<u64> {
+    let first = first_count(1, HORIZON_MAX, |count| {
+        is_informative(problem, 1, PHIS[1], count)
+    })?;
+    let pace = Pace::of(problem);
+    let least = pace.rounds(first).saturating_add(1);
+    let horizon = match problem.explore() {
+        None => least,
+        Some(share) => least.max(horizon_giving(share, pace.rounds_per_sample, first)),
+    };
     (horizon <= HORIZON_MAX).then_some(horizon)
 }
 
-/// If blind: the rho above which the largest count that fits is informative alone.
-pub(crate) fn rho_needed(problem: &Problem) -> Option<f64> {
-    let count = Pace::of(problem).count(problem.horizon() - 1);
-    let share = Share::tight(problem, 1, Portion::WHOLE);
-    let rho = |quantity: usize| {
-        let means = problem.means(quantity);
-        let variance = width::variance_max(means);
-        let room = means.span() - 2.0 * width::radius(variance, share.delta, count);
-        (room > 0.0).then(|| share.shares * width::spread(variance, count) / room)
+/// The least T with floor(s T/explore(1)) >= count.
+fn horizon_giving(share: f64, rounds_per_sample: f64, count: u64) -> u64 {
+    let enough = |horizon: u64| floor(share * horizon as f64 / rounds_per_sample) >= count;
+    let guess = ceil(count as f64 * rounds_per_sample / share);
+    // The closed form may miss by a last bit, which for long horizons is more than one round.
+    let (mut low, mut high) = (
+        guess - guess / (1 << 40) - guess.min(2),
+        guess + guess / (1 << 40) + 2,
+    );
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if enough(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    high
+}
+
+/// If blind: the rho above which the largest count that fits is informative: E spread(n)/(1 - 2 radius(n)).
+pub(super) fn rho_needed(problem: &Problem) -> Option<f64> {
+    let count = match count_asked_for(problem) {
+        Some(count) => count,
+        None => Pace::of(problem).count(problem.horizon() - 1),
     };
-    let needed = (0..problem.quantities_estimated())
-        .map(rho)
-        .try_fold(0.0, |most: f64, rho| Some(most.max(rho?)))?;
-    (count > 0 && needed < 1.0).then_some(needed)
+    if count == 0 {
+        return None;
+    }
+    let share = Share::tight(problem, 1);
+    let room = 1.0 - 2.0 * width::radius(share.delta, count);
+    let rho = share.shares * width::spread(count) / room;
+    (room > 0.0 && rho < 1.0).then_some(rho)
 }

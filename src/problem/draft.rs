@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::{HORIZON_MAX, Outside, Policy, Problem, Profile, Quantity, Range, Safe};
+use super::{
+    Cost, CostRange, HORIZON_MAX, Outside, Policy, Problem, Profile, Quantity, Range, Safe,
+};
 use crate::Error;
 use crate::strategy::Strategy;
 
@@ -16,7 +18,16 @@ pub(crate) const CHANCES: std::ops::Range<f64> = 1e-100..1.0;
 /// What growth can be.
 pub(crate) const GROWTHS: RangeInclusive<u32> = 2..=64;
 
-/// What is known of the safe strategy, per cost, in the user's units.
+/// What exploration's share of the horizon can be, both ends left out.
+pub(crate) const SHARES: std::ops::Range<f64> = f64::MIN_POSITIVE..1.0;
+
+/// What caution can be.
+pub(crate) const CAUTIONS: RangeInclusive<f64> = 0.0..=1.0;
+
+/// Caution where none is given: half of an estimate's uncertainty counts against a cost.
+pub(crate) const CAUTION: f64 = 0.5;
+
+/// What is known of the safe strategy, per limited cost, in the user's units.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SafeKnown {
     Costs(Vec<f64>),
@@ -36,8 +47,9 @@ pub struct Draft {
     pub(crate) growth: Option<u32>,
     pub(crate) outside: Outside,
     pub(crate) reward: Quantity,
-    pub(crate) costs: Vec<(Quantity, f64)>,
-    pub(crate) means: Vec<(String, [f64; 2])>,
+    pub(crate) costs: Vec<Cost>,
+    pub(crate) explore: Option<f64>,
+    pub(crate) caution: Option<f64>,
     pub(crate) safe: Option<(Vec<f64>, SafeKnown)>,
 }
 
@@ -59,7 +71,8 @@ impl Draft {
             outside: Outside::Refuse,
             reward: Quantity::new("reward", [0.0, 1.0]),
             costs: Vec::new(),
-            means: Vec::new(),
+            explore: None,
+            caution: None,
             safe: None,
         }
     }
@@ -98,17 +111,45 @@ impl Draft {
         }
     }
 
-    /// One more cost with its range and the threshold its mean must keep, all in the user's units.
-    pub fn cost(mut self, name: impl Into<String>, range: [f64; 2], threshold: f64) -> Self {
-        self.costs.push((Quantity::new(name, range), threshold));
+    /// One more cost with its range, for all actions or for each, and the threshold its mean must keep, all in the user's units.
+    pub fn cost(
+        mut self,
+        name: impl Into<String>,
+        range: impl Into<CostRange>,
+        threshold: f64,
+    ) -> Self {
+        self.costs.push(Cost {
+            quantity: Quantity::with_ranges(name, range.into()),
+            threshold: Some(threshold),
+        });
         self
     }
 
-    /// Declares that every action's mean of the reward or cost called `name` lies in `[low, high]`, in the user's units;
-    /// by default in its whole range. A premise of every promise: means near an end of the range need fewer rounds.
-    pub fn mean(mut self, name: impl Into<String>, mean: [f64; 2]) -> Self {
-        self.means.push((name.into(), mean));
+    /// One more cost that is only watched: tallied and shown, and limiting nothing.
+    pub fn watch(mut self, name: impl Into<String>, range: impl Into<CostRange>) -> Self {
+        self.costs.push(Cost {
+            quantity: Quantity::with_ranges(name, range.into()),
+            threshold: None,
+        });
         self
+    }
+
+    /// The share of the horizon that exploration takes, in (0, 1), in place of the length that costs least: for those who want
+    /// the best final choice.
+    pub fn explore(self, share: f64) -> Self {
+        Self {
+            explore: Some(share),
+            ..self
+        }
+    }
+
+    /// How much of an estimate's uncertainty counts against a cost under policy soft, from 0 (rewards first) to 1 (limits
+    /// first); default 1/2.
+    pub fn caution(self, caution: f64) -> Self {
+        Self {
+            caution: Some(caution),
+            ..self
+        }
     }
 
     /// A strictly safe strategy (a probability per action) and its expected costs, or upper bounds on them.
@@ -136,34 +177,64 @@ impl Draft {
     }
 
     /// Checks every rule.
-    pub fn build(mut self) -> Result<Problem, Error> {
+    pub fn build(self) -> Result<Problem, Error> {
         self.check_scalars()?;
         self.check_profile()?;
         self.check_names()?;
         check_range(&self.reward)?;
-        for (cost, threshold) in &self.costs {
-            check_range(cost)?;
-            check_threshold(cost, *threshold)?;
+        for cost in &self.costs {
+            self.check_ranges(&cost.quantity)?;
+            check_threshold(cost)?;
         }
-        // Scaled once, here: everything after compares on the unit scale.
+        let limited: Vec<usize> = (1..)
+            .zip(&self.costs)
+            .filter(|(_, cost)| cost.threshold.is_some())
+            .map(|(quantity, _)| quantity)
+            .collect();
+        // Scaled once, here: everything after compares on the unit scale. One above the range never binds.
         let thresholds: Vec<f64> = self
-            .costs
-            .iter()
-            .map(|(cost, threshold)| cost.range.to_unit(*threshold))
+            .limited()
+            .map(|(quantity, threshold)| quantity.range.to_unit(threshold).min(1.0))
             .collect();
         let safe = self.checked_safe(&thresholds)?;
-        self.sort_means();
-        let means = self.checked_means()?;
-        if let Some(safe) = &safe {
-            self.check_safe_means(&means, &thresholds, safe)?;
+        let mut estimated = vec![0];
+        if self.policy != Policy::Free {
+            estimated.extend(&limited);
         }
         Ok(Problem {
             profile: self.profile(),
+            entries: self.entries(&estimated),
+            by_action: self.has_ranges_by_action(),
             safe,
-            means,
+            estimated,
+            limited,
             thresholds,
             draft: self,
         })
+    }
+
+    /// The costs that have a threshold, with it.
+    pub(crate) fn limited(&self) -> impl Iterator<Item = (&Quantity, f64)> {
+        self.costs
+            .iter()
+            .filter_map(|cost| Some((&cost.quantity, cost.threshold?)))
+    }
+
+    /// How many entries of these quantities have to be estimated.
+    fn entries(&self, quantities: &[usize]) -> usize {
+        let actions = self.actions.len();
+        let of_cost = |&number: &usize| {
+            let known = |own: &&Range| own.low == own.high;
+            let own = &self.costs[number - 1].quantity.by_action;
+            actions - own.iter().filter(known).count()
+        };
+        // All rewards, and of each cost what is not known.
+        actions + quantities[1..].iter().map(of_cost).sum::<usize>()
+    }
+
+    fn has_ranges_by_action(&self) -> bool {
+        let mut costs = self.costs.iter();
+        costs.any(|cost| !cost.quantity.by_action.is_empty())
     }
 
     fn profile(&self) -> Profile {
@@ -180,7 +251,7 @@ impl Draft {
         match (self.policy, &self.safe) {
             (Policy::Hard, Some((strategy, known))) => Ok(Some(Safe {
                 strategy: safe_strategy(strategy, &self.actions)?,
-                margins: unit_margins(known, &self.costs, thresholds)?,
+                margins: unit_margins(known, self.limited(), thresholds)?,
             })),
             (Policy::Hard, None) => Err(Error::SafeMissing),
             (policy, Some(_)) => Err(Error::SafeUnused {
@@ -191,75 +262,27 @@ impl Draft {
     }
 
     fn quantities(&self) -> impl Iterator<Item = &Quantity> {
-        std::iter::once(&self.reward).chain(self.costs.iter().map(|(cost, _)| cost))
+        std::iter::once(&self.reward).chain(self.costs.iter().map(|cost| &cost.quantity))
     }
 
-    /// Puts declared means in the order of the quantities: problems that say the same are equal, in whatever order they say it.
-    fn sort_means(&mut self) {
-        let names: Vec<String> = self
-            .quantities()
-            .map(|quantity| quantity.name.clone())
-            .collect();
-        self.means
-            .sort_by_key(|(name, _)| names.iter().position(|known| known == name));
-    }
-
-    /// Where each quantity's means lie, on the unit scale.
-    fn checked_means(&self) -> Result<Vec<Range>, Error> {
-        let mut means = vec![Range::UNIT; self.costs.len() + 1];
-        for (place, (name, [low, high])) in self.means.iter().enumerate() {
-            if self.means[..place].iter().any(|(before, _)| before == name) {
-                return Err(Error::MeanRepeated { name: name.clone() });
-            }
-            let Some((number, quantity)) = self
-                .quantities()
-                .enumerate()
-                .find(|(_, quantity)| quantity.name == *name)
-            else {
-                return Err(Error::MeanUnknown { name: name.clone() });
-            };
-            let range = quantity.range;
-            let unit = Range {
-                low: range.to_unit(*low),
-                high: range.to_unit(*high),
-            };
-            // Judged after scaling too: ends that the scale cannot tell apart would leave no room for a mean.
-            if !(range.low <= *low && *high <= range.high && unit.low < unit.high) {
-                return Err(Error::Mean {
-                    name: name.clone(),
-                    mean_low: *low,
-                    mean_high: *high,
-                    low: range.low,
-                    high: range.high,
-                });
-            }
-            means[number] = unit;
+    /// Ends in order, equal ones only where a range is an action's own; and a hull that is a range itself.
+    fn check_ranges(&self, cost: &Quantity) -> Result<(), Error> {
+        let own = &cost.by_action;
+        if !own.is_empty() && own.len() != self.actions.len() {
+            return Err(Error::RangeCount {
+                name: cost.name.clone(),
+                got: own.len(),
+                actions: self.actions.len(),
+            });
         }
-        Ok(means)
-    }
-
-    /// The safe strategy's known cost must be one that its declared means allow.
-    fn check_safe_means(
-        &self,
-        means: &[Range],
-        thresholds: &[f64],
-        safe: &Safe,
-    ) -> Result<(), Error> {
-        let limits = thresholds.iter().zip(&safe.margins);
-        for (((cost, _), mean), (threshold, margin)) in
-            self.costs.iter().zip(&means[1..]).zip(limits)
-        {
-            let known = threshold - margin;
-            // .3 - .1 is not .2, as for margins.
-            if mean.low > known + 1e-12 {
-                return Err(Error::MeanAboveSafe {
-                    name: cost.name.clone(),
-                    mean_low: cost.range.to_user(mean.low),
-                    known: cost.range.to_user(known),
-                });
+        for &range in own {
+            let Range { low, high } = range;
+            let known = low == high && low.is_finite();
+            if !known {
+                check_ends(&cost.name, range)?;
             }
         }
-        Ok(())
+        check_range(cost)
     }
 
     fn check_scalars(&self) -> Result<(), Error> {
@@ -277,18 +300,42 @@ impl Draft {
         if !CHANCES.contains(&self.delta) {
             return Err(Error::Delta { delta: self.delta });
         }
-        Ok(())
+        match (self.explore, self.caution) {
+            (Some(explore), _) if !SHARES.contains(&explore) => Err(Error::Explore { explore }),
+            (_, Some(caution)) if !CAUTIONS.contains(&caution) => Err(Error::Caution { caution }),
+            (_, Some(_)) if self.policy != Policy::Soft => Err(Error::CautionUnused {
+                policy: self.policy.name(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn check_profile(&self) -> Result<(), Error> {
         let rho = self.rho;
         let delta = self.delta;
+        if self.paper {
+            self.check_paper()?;
+        }
         match self.growth {
             Some(growth) if self.paper => Err(Error::GrowthWithPaper { growth }),
             Some(growth) if !GROWTHS.contains(&growth) => Err(Error::Growth { growth }),
             // The paper's widths divide by rho - 2 delta.
             _ if self.paper && 2.0 * delta >= rho => Err(Error::PaperDelta { rho, delta }),
             _ => Ok(()),
+        }
+    }
+
+    /// The published algorithms know neither of these.
+    fn check_paper(&self) -> Result<(), Error> {
+        if let Some(explore) = self.explore {
+            return Err(Error::ExploreWithPaper { explore });
+        }
+        let by_action = |cost: &&Cost| !cost.quantity.by_action.is_empty();
+        match self.costs.iter().find(by_action) {
+            Some(cost) => Err(Error::RangesWithPaper {
+                name: cost.quantity.name.clone(),
+            }),
+            None => Ok(()),
         }
     }
 
@@ -318,29 +365,34 @@ impl Draft {
 }
 
 fn check_range(quantity: &Quantity) -> Result<(), Error> {
-    let Range { low, high } = quantity.range;
+    check_ends(&quantity.name, quantity.range)
+}
+
+fn check_ends(name: &str, range: Range) -> Result<(), Error> {
+    let Range { low, high } = range;
     // The span must be a normal number: scaling by a subnormal one would lose what feedback says.
-    if low.is_finite() && high.is_finite() && low < high && quantity.range.span().is_normal() {
+    if low.is_finite() && high.is_finite() && low < high && range.span().is_normal() {
         return Ok(());
     }
     Err(Error::Range {
-        name: quantity.name.clone(),
+        name: name.to_owned(),
         low,
         high,
     })
 }
 
-fn check_threshold(cost: &Quantity, threshold: f64) -> Result<(), Error> {
-    let Range { low, high } = cost.range;
-    if (low..=high).contains(&threshold) {
-        return Ok(());
+fn check_threshold(cost: &Cost) -> Result<(), Error> {
+    let Range { low, high } = cost.quantity.range;
+    match cost.threshold {
+        // One above the range is a limit that never binds; one below it cannot be kept.
+        Some(threshold) if !(threshold >= low && threshold.is_finite()) => Err(Error::Threshold {
+            name: cost.quantity.name.clone(),
+            threshold,
+            low,
+            high,
+        }),
+        _ => Ok(()),
     }
-    Err(Error::Threshold {
-        name: cost.name.clone(),
-        threshold,
-        low,
-        high,
-    })
 }
 
 /// A distribution within 1e-9, renormalised.
@@ -372,20 +424,22 @@ fn safe_strategy(probabilities: &[f64], actions: &[String]) -> Result<Strategy, 
 }
 
 /// Margins on the unit scale: 0 < margin <= threshold.
-fn unit_margins(
+fn unit_margins<'a>(
     known: &SafeKnown,
-    costs: &[(Quantity, f64)],
+    limited: impl Iterator<Item = (&'a Quantity, f64)>,
     thresholds: &[f64],
 ) -> Result<Vec<f64>, Error> {
     let (SafeKnown::Costs(values) | SafeKnown::Margins(values)) = known;
-    if values.len() != costs.len() {
+    if values.len() != thresholds.len() {
         return Err(Error::MarginCount {
             got: values.len(),
-            costs: costs.len(),
+            costs: thresholds.len(),
         });
     }
     let mut margins = Vec::with_capacity(values.len());
-    for ((value, (cost, limit)), threshold) in values.iter().zip(costs).zip(thresholds) {
+    for ((value, (cost, limit)), threshold) in values.iter().zip(limited).zip(thresholds) {
+        // A limit above the range is the range's end, and so is the most that a margin can be.
+        let limit = limit.min(cost.range.high);
         // Departs from the paper: lambda is the margin, not the cost, of the safe strategy (docs/deviations.md, 5).
         let margin = match known {
             SafeKnown::Costs(_) => limit - value,

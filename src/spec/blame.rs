@@ -29,7 +29,6 @@ fn place_in_world(root: &Node, error: &LabError) -> SpecPlace {
         }
         LabError::Concentration { .. } => at(&["world", "concentration"]),
         LabError::WorldGap { .. } => at(&["world", "gap"]),
-        LabError::WorldCost { name, .. } => at(&["cost", name, "threshold"]),
         LabError::TableEmpty { .. } => at(&["world", "file"]),
         _ => at(&["world"]),
     }
@@ -60,9 +59,11 @@ fn place(root: &Node, error: &Error) -> SpecPlace {
         Error::Growth { .. } | Error::GrowthWithPaper { .. } => at(&["growth"]),
         Error::Range { name, .. } if is_cost(root, name) => at(&["cost", name, "range"]),
         Error::Range { .. } => at(&["reward", "range"]),
-        Error::Mean { name, .. } if is_cost(root, name) => at(&["cost", name, "mean"]),
-        Error::Mean { .. } => at(&["reward", "mean"]),
-        Error::MeanAboveSafe { name, .. } => at(&["cost", name, "mean"]),
+        Error::RangeCount { name, .. } | Error::RangesWithPaper { name } => {
+            at(&["cost", name, "range"])
+        }
+        Error::Explore { .. } | Error::ExploreWithPaper { .. } => at(&["explore"]),
+        Error::Caution { .. } | Error::CautionUnused { .. } => at(&["caution"]),
         Error::Threshold { name, .. } => at(&["cost", name, "threshold"]),
         Error::SafeMissing => at(&["policy"]),
         Error::SafeUnused { .. } => at(&["safe"]),

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::problem::{Outside, Problem, Profile, Range};
+use crate::problem::{Outside, Policy, Problem, Profile};
 use crate::spec::{OnWait, ServiceSpec, WorldKind};
 use crate::{Key, WorldKey};
 
@@ -18,7 +18,7 @@ pub(super) struct Canon(String);
 impl Canon {
     /// Of the problem and the key: what every run depends on.
     pub fn of(problem: &Problem, key: Key) -> Self {
-        let mut canon = Self("debora spec 1\n".to_owned());
+        let mut canon = Self("debora spec 2\n".to_owned());
         canon.line("policy", problem.policy().name());
         match problem.profile() {
             Profile::Tight { growth } => canon.line("tight", &growth.to_string()),
@@ -39,14 +39,21 @@ impl Canon {
             let quantity = problem.quantity(number);
             canon.name("quantity", &quantity.name);
             canon.numbers("range", &[quantity.range.low, quantity.range.high]);
-            // Declaring the whole range declares nothing, so it leaves no trace; and specs that cannot say it keep theirs.
-            let means = problem.means(number);
-            if means != Range::UNIT {
-                canon.numbers("mean", &[means.low, means.high]);
+            // Said of each action alone or of all together, the same ranges leave the same trace.
+            for own in &quantity.by_action {
+                canon.numbers("own range", &[own.low, own.high]);
             }
         }
-        // On the unit scale, where they decide.
-        canon.numbers("thresholds", problem.thresholds());
+        for (quantity, threshold) in problem.limited().iter().zip(problem.thresholds()) {
+            // On the unit scale, where they decide.
+            canon.numbers(&format!("threshold of {quantity}"), &[*threshold]);
+        }
+        for (label, number) in [
+            ("explore", problem.explore()),
+            ("caution", caution(problem)),
+        ] {
+            canon.numbers(label, number.as_slice());
+        }
         if let Some(safe) = problem.safe() {
             canon.numbers("safe strategy", safe.strategy.probabilities());
             canon.numbers("safe margins", &safe.margins);
@@ -147,6 +154,12 @@ impl Canon {
     }
 }
 
+/// Where it decides anything, the default written out.
+fn caution(problem: &Problem) -> Option<f64> {
+    let used = problem.policy() == Policy::Soft && problem.profile() != Profile::Paper;
+    used.then(|| problem.caution())
+}
+
 /// Bytes as hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -165,31 +178,31 @@ mod tests {
             .reward("clicks", [-0.0, 2.0]);
         let problem = draft
             .cost("price", [0.0, 0.5], 0.25)
-            .mean("clicks", [0.0, 2.0])
-            .mean("price", [0.0, 0.375])
+            .watch("wait", vec![[0.0, 1.0], [2.0, 2.0]])
             .safe_with_costs([1.0, 0.0], [0.125])
             .build()
             .unwrap();
         let service = ServiceSpec {
             on_wait: OnWait::Serve,
             outcome_wait: None,
-            impute: vec![0.0, 0.5],
+            impute: vec![0.0, 0.5, 2.0],
             holdback: Some(Holdback {
                 share: 0.05,
                 action: 1,
             }),
         };
         let kind = WorldKind::Beta {
-            means: vec![vec![0.5, 1.0], vec![0.125, 0.25]],
+            means: vec![vec![0.5, 1.0], vec![0.125, 0.25], vec![0.5, 2.0]],
             concentration: 10.0,
         };
         let canon = Canon::of(&problem, Key::from(42u64))
             .service(&service)
             .world(&kind, WorldKey::from(7u64), None);
-        let text = "debora spec 1\npolicy hard\ntight 4\nhorizon 1000\nrho delta 1e-1 5e-2\noutside refuse\naction 1:a\n\
-            action 3:b c\nquantity 6:clicks\nrange 0e0 2e0\nquantity 5:price\nrange 0e0 5e-1\nmean 0e0 7.5e-1\nthresholds 5e-1\n\
+        let text = "debora spec 2\npolicy hard\ntight 4\nhorizon 1000\nrho delta 1e-1 5e-2\noutside refuse\naction 1:a\n\
+            action 3:b c\nquantity 6:clicks\nrange 0e0 2e0\nquantity 5:price\nrange 0e0 5e-1\nquantity 4:wait\nrange 0e0 2e0\nown range 0e0 1e0\nown range 2e0 2e0\n\
+            threshold of 1 5e-1\nexplore\ncaution\n\
             safe strategy 1e0 0e0\nsafe margins 2.5e-1\nkey 0000000000000000000000000000002a\non_wait serve\n\
-            outcome_wait never\nimpute 0e0 5e-1\nholdback share 5e-2\nholdback action 1\nconcentration 1e1\nbeta 5e-1 1e0\nbeta 1.25e-1 2.5e-1\n\
+            outcome_wait never\nimpute 0e0 5e-1 2e0\nholdback share 5e-2\nholdback action 1\nconcentration 1e1\nbeta 5e-1 1e0\nbeta 1.25e-1 2.5e-1\nbeta 5e-1 2e0\n\
             world key 00000000000000000000000000000007\n";
         assert_eq!(canon.0, text);
     }

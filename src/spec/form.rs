@@ -117,7 +117,7 @@ fn kind(key: &SpecKey) -> FormKind {
             let meanings = key.meanings.iter().copied();
             FormKind::Word(words.iter().copied().zip(meanings).collect())
         }
-        KeyShape::Ends => FormKind::Ends,
+        KeyShape::Ends | KeyShape::EndsOfCost => FormKind::Ends,
         KeyShape::Action => FormKind::Action,
         KeyShape::Text | KeyShape::Name | KeyShape::Wait | KeyShape::Actions(_) => FormKind::Text,
         _ => FormKind::Number,

@@ -5,7 +5,7 @@
 //! a label, in this order.
 
 use crate::lab::world::CONCENTRATIONS;
-use crate::problem::{ACTIONS_MAX, GROWTHS, HORIZON_MAX};
+use crate::problem::{ACTIONS_MAX, CAUTIONS, GROWTHS, HORIZON_MAX};
 use crate::spec::problem::{OUTSIDE, POLICIES, PROFILES};
 use crate::spec::service::ON_WAIT;
 use crate::spec::world::{KINDS, KindWord, LAWS};
@@ -60,8 +60,12 @@ pub(super) enum KeyShape {
     Key,
     /// Names, or how many.
     Actions(u64),
+    /// A share, neither 0 nor 1.
+    Share,
     /// Two numbers, [least, largest].
     Ends,
+    /// The same, or a table with one for each action.
+    EndsOfCost,
     /// A whole number with its unit of time.
     Wait,
     /// A list with something in it.
@@ -85,9 +89,9 @@ pub(super) const TOP: &[SpecKey] = &[
     key(
         "policy",
         KeyShape::Word(&words(POLICIES)),
-        "free: no limits. soft: limits on average. hard: safe in every round, given a safe strategy.",
+        "free: no limits. soft: limits on average. hard: safe in every round, given a safe strategy. It may be left out where no cost has a threshold: then it is free.",
     )
-    .need("write policy = \"free\", \"soft\" or \"hard\"")
+    .depends("some cost has a threshold: write policy = \"soft\" to keep limits on average, or \"hard\" to keep them in every round")
     .label("Policy")
     .meanings(&[
         "find the best action; costs are not limited",
@@ -128,6 +132,20 @@ pub(super) const TOP: &[SpecKey] = &[
     )
     .default("8"),
     key(
+        "explore",
+        KeyShape::Share,
+        "The share of the horizon that exploration takes, in place of the length that costs least: for the best final choice. Of profile tight only.",
+    )
+    .label("Share of the rounds for exploration")
+    .unset("by formula"),
+    key(
+        "caution",
+        KeyShape::Within(*CAUTIONS.start(), *CAUTIONS.end()),
+        "How much of an estimate's uncertainty counts against a cost: 0 puts rewards first, 1 limits. Of policy soft in profile tight only.",
+    )
+    .label("Caution: 0 rewards first, 1 limits first")
+    .unset("0.5"),
+    key(
         "key",
         KeyShape::Key,
         "The randomness that two runs share: a whole number, or 32 hexadecimal digits in quotes. The service draws one.",
@@ -150,7 +168,7 @@ pub(super) const TOP: &[SpecKey] = &[
     key(
         "cost",
         KeyShape::Sections(COST),
-        "What to limit: one [[cost]] for each.",
+        "What to limit, or to watch: one [[cost]] for each.",
     ),
     key(
         "safe",
@@ -174,22 +192,25 @@ pub(super) const REWARD: &[SpecKey] = &[
         .default("\"reward\"")
         .label("Name of the reward"),
     RANGE,
-    MEAN,
 ];
 
 pub(super) const COST: &[SpecKey] = &[
     key("name", KeyShape::Name, "What the cost is called.")
         .need("give each cost one, say name = \"price\"")
         .label("Name of the cost"),
-    RANGE,
+    key(
+        "range",
+        KeyShape::EndsOfCost,
+        "The least and the largest value that a round can bring, in your units; or a table with those of each action. Equal ends there: the cost is known.",
+    )
+    .default("[0, 1]")
+    .label("Range"),
     key(
         "threshold",
         KeyShape::Number,
-        "The limit on the cost's mean, in the units of its range.",
+        "The limit on the cost's mean, in the units of its range. Without it the cost is watched: tallied, and limiting nothing.",
     )
-    .need("give the limit on the cost's mean, in the units of its range")
     .label("Limit on its mean"),
-    MEAN,
 ];
 
 const RANGE: SpecKey = key(
@@ -199,13 +220,6 @@ const RANGE: SpecKey = key(
 )
 .default("[0, 1]")
 .label("Range");
-
-const MEAN: SpecKey = key(
-    "mean",
-    KeyShape::Ends,
-    "Where every action's mean is known to lie, in the range's units: near an end, fewer rounds do. A premise: if it is false, nothing is promised.",
-)
-.label("Declared means");
 
 pub(super) const SAFE: &[SpecKey] = &[
     key(

@@ -11,6 +11,7 @@
 //!     rho     = 0.1                    # the chance of differing decisions
 //!     delta   = 0.01                   # of failing bounds; default 0.01
 //!     profile = "tight"                # tight (default; growth = 8) | paper
+//!     caution = 0.5                    # soft only, 0 to 1: how much uncertainty counts against a cost
 //!     outside = "refuse"               # refuse (default) | clip: feedback outside its range
 //!     key     = 42                     # default 0; or 32 hexadecimal digits in quotes
 //!     actions = ["small", "medium", "large"]
@@ -18,13 +19,11 @@
 //!     [reward]                         # optional; default "reward" in [0, 1]
 //!     name = "quality"
 //!     range = [0, 1]
-//!     mean = [0.5, 1]                  # optional: every action's mean lies here; a premise of the promises
 //!
 //!     [[cost]]                         # as many as there are; the range defaults to [0, 1]
 //!     name = "price"
-//!     range = [0.0, 0.02]              # dollars a request
-//!     threshold = 0.003                # in the same unit
-//!     mean = [0, 0.016]                # optional, as above; means near an end of the range need fewer rounds
+//!     range = [0.0, 0.02]              # dollars a request; or { small = [0, 0.0001], .. }, one for each action
+//!     threshold = 0.003                # in the same unit; without one the cost is only watched
 //!
 //!     [world]                          # simulation only
 //!     kind = "bernoulli"
@@ -38,6 +37,9 @@
 //! assert_eq!(simulated.world.means()[1][2], 0.7);
 //! # Ok::<(), debora::spec::SpecError>(())
 //! ```
+//!
+//! `policy` may be left out where no cost has a threshold. Equal ends of an action's range say that its cost is known.
+//! `explore = 0.2` gives exploration that share of the horizon.
 //!
 //! Policy hard needs a strictly safe strategy; actions left out have probability 0:
 //!
@@ -68,7 +70,7 @@
 //! key  = 7                             # any kind; the default follows from the policy's key (`Key::world`)
 //!
 //! [world]
-//! kind   = "random"                    # means drawn by the world's key, within the ranges or the declared means
+//! kind   = "random"                    # means drawn by the world's key, within the ranges
 //! law    = "gap"                       # uniform | gap | stairs | sparse: see `lab::random`
 //! gap    = 0.1                         # in the reward's units; not for uniform
 //! worlds = 100                         # pair j meets world j mod 100; default 1: all pairs meet the same

@@ -1,10 +1,10 @@
 //! The sections that state the problem: the top level, `[reward]`, `[[cost]]` and `[safe]`.
 
 use crate::Key;
-use crate::problem::{ACTIONS_MAX, Draft, Outside, Policy, Problem};
+use crate::problem::{ACTIONS_MAX, CostRange, Draft, Outside, Policy, Problem};
 use crate::spec::blame::blame;
 use crate::spec::document::{Node, NodeValue};
-use crate::spec::error::Read;
+use crate::spec::error::{Fault, Read};
 use crate::spec::field::{Field, SpecSection};
 use crate::spec::key;
 use crate::spec::keys::{COST, REWARD, SAFE, TOP};
@@ -53,7 +53,7 @@ pub(super) fn read<'a>(root: &Field<'a>) -> Read<Top<'a>> {
 
 /// Policy, actions, horizon and rho: what every problem needs.
 fn begin(section: &SpecSection<'_>) -> Read<Draft> {
-    let policy = section.need("policy")?.choice(&POLICIES)?;
+    let policy = policy(section)?;
     let actions = action_names(section)?;
     let horizon = section
         .need("horizon")?
@@ -65,6 +65,22 @@ fn begin(section: &SpecSection<'_>) -> Read<Draft> {
         Policy::Soft => Problem::soft(actions, horizon, rho),
         Policy::Hard => Problem::hard(actions, horizon, rho),
     })
+}
+
+/// What the spec says, or free where there is nothing to limit: how thresholds are to be kept is nobody's guess.
+fn policy(section: &SpecSection<'_>) -> Read<Policy> {
+    if let Some(field) = section.get("policy") {
+        return field.choice(&POLICIES);
+    }
+    let has_threshold = |cost: &Node| cost.child("threshold").is_some();
+    let limited = match section.get("cost").map(|field| &field.node.value) {
+        Some(NodeValue::List(costs)) => costs.iter().any(has_threshold),
+        _ => false,
+    };
+    if limited {
+        return Err(section.lacks("policy", "policy"));
+    }
+    Ok(Policy::Free)
 }
 
 /// A list of names, or how many there are: a number gives them the names a1, a2 and so on.
@@ -99,19 +115,25 @@ fn scalars(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
         // Also beside profile paper, which refuses it: better an error than a value that changes nothing.
         draft = draft.growth(growth);
     }
+    if let Some(share) = section.read("explore", Field::number)? {
+        draft = draft.explore(share);
+    }
+    if let Some(caution) = section.read("caution", Field::number)? {
+        draft = draft.caution(caution);
+    }
     let outside = section.read("outside", |field| field.choice(&OUTSIDE))?;
     Ok(draft.outside(outside.unwrap_or_default()))
 }
 
 fn quantities(section: &SpecSection<'_>, mut draft: Draft) -> Read<Draft> {
     if let Some(field) = section.get("reward") {
+        no_mean(&field)?;
         let reward = field.section(REWARD)?;
         let name = reward.read("name", Field::text)?.unwrap_or("reward");
         draft = draft.reward(
             name,
             reward.read("range", Field::range)?.unwrap_or([0.0, 1.0]),
         );
-        draft = declared(&reward, name, draft)?;
     }
     let Some(field) = section.get("cost") else {
         return Ok(draft);
@@ -133,20 +155,43 @@ fn cost(mut field: Field<'_>, draft: Draft) -> Read<Draft> {
         // As overrides and worlds call it.
         field.path = format!("cost.{name}");
     }
+    no_mean(&field)?;
     let cost = field.section(COST)?;
     let name = cost.need("name")?.text()?;
-    let range = cost.read("range", Field::range)?.unwrap_or([0.0, 1.0]);
-    let threshold = cost.need("threshold")?.number()?;
-    declared(&cost, name, draft.cost(name, range, threshold))
+    let range = cost.read("range", |field| ranges(field, &draft.actions))?;
+    let range = range.unwrap_or(CostRange::All([0.0, 1.0]));
+    let threshold = cost.read("threshold", Field::number)?;
+    Ok(match threshold {
+        Some(threshold) => draft.cost(name, range, threshold),
+        None => draft.watch(name, range),
+    })
 }
 
-/// Where a quantity's means are declared to lie, if its section says so.
-fn declared(section: &SpecSection<'_>, name: &str, draft: Draft) -> Read<Draft> {
-    // Read apart from the range: the range is what feedback may be, and a mean near its end says far more.
-    Ok(match section.read("mean", Field::range)? {
-        Some(mean) => draft.mean(name, mean),
-        None => draft,
-    })
+/// One range for all actions, or a table with one for each.
+fn ranges(field: &Field<'_>, actions: &[String]) -> Read<CostRange> {
+    let NodeValue::Table(_) = field.node.value else {
+        return field.range().map(CostRange::All);
+    };
+    let names: Vec<&str> = actions.iter().map(String::as_str).collect();
+    let each = field.each_by_name("action", &names)?;
+    let each = each.iter().map(Field::range).collect::<Read<_>>()?;
+    Ok(CostRange::Each(each))
+}
+
+/// Says why what earlier specs declared is not a key.
+fn no_mean(field: &Field<'_>) -> Read<()> {
+    match field.node.child("mean") {
+        // Of a list of sections `child` looks for a name.
+        Some(mean) if matches!(field.node.value, NodeValue::Table(_)) => Err(Fault::new(
+            mean.place,
+            format!(
+                "{}.mean is not a key: means need not be declared any more, as estimates near an end of the range are as sharp as \
+                 their variance allows by themselves; leave it out",
+                field.path
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The safe strategy by action names, with its costs or margins by cost names.
@@ -160,9 +205,9 @@ fn safe(field: &Field<'_>, draft: Draft) -> Read<Draft> {
         .iter()
         .map(|field| field.as_ref().map_or(Ok(0.0), Field::number))
         .collect::<Read<Vec<f64>>>()?;
+    // Of the costs that have a threshold: a watched one has none to be safe from.
     let costs: Vec<&str> = draft
-        .costs
-        .iter()
+        .limited()
         .map(|(cost, _)| cost.name.as_str())
         .collect();
     let known = |field: &Field<'_>| -> Read<Vec<f64>> {

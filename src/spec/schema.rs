@@ -8,7 +8,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::problem::{CHANCES, Policy};
+use crate::problem::{CHANCES, Policy, SHARES};
 use crate::spec::keys::{KeyPresence, KeyShape, LAW, STATED, SpecKey, TOP, WORLD};
 use crate::spec::service::wait_pattern;
 use crate::spec::world::{KINDS, KindWord, LAWS};
@@ -35,6 +35,8 @@ pub fn schema() -> String {
             "dependencies": {
                 // At the profile, as growth is what someone wanted.
                 "growth": { "properties": { "profile": { "const": "tight" } } },
+                "explore": { "properties": { "profile": { "const": "tight" } } },
+                "caution": is("policy", &[Policy::Soft.name()]),
                 "cost": by_costs(),
             },
         }),
@@ -96,6 +98,9 @@ fn value(shape: &KeyShape) -> Value {
         KeyShape::Chance => {
             json!({ "type": "number", "minimum": CHANCES.start, "exclusiveMaximum": CHANCES.end })
         }
+        KeyShape::Share => {
+            json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": SHARES.end })
+        }
         KeyShape::Whole(least, most) => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
@@ -123,6 +128,14 @@ fn lists_and_tables(shape: &KeyShape) -> Value {
             "minItems": 2,
             "maxItems": 2,
         }),
+        KeyShape::EndsOfCost => json!({
+            "type": ["array", "object"],
+            "items": value(&KeyShape::Number),
+            "minItems": 2,
+            "maxItems": 2,
+            "additionalProperties": value(&KeyShape::Ends),
+            "minProperties": 2,
+        }),
         KeyShape::List(entry) => json!({ "type": "array", "items": value(entry), "minItems": 1 }),
         KeyShape::EachAction(entry) => json!({
             "type": ["array", "object"],
@@ -146,17 +159,24 @@ fn by_costs() -> Value {
     let some = json!({ "minProperties": 1 });
     let stated = KINDS.into_iter().filter(|(_, kind)| STATED.contains(kind));
     let stated: Vec<&str> = stated.map(|(word, _)| word).collect();
+    let limited = json!({ "contains": { "required": ["threshold"] } });
     json!({
         "if": { "properties": { "cost": { "minItems": 1 } } },
         "then": {
             "properties": {
-                "safe": {
-                    "anyOf": [{ "required": ["cost"] }, { "required": ["margin"] }],
-                    "properties": { "cost": some, "margin": some },
-                },
                 "world": {
                     "if": is("kind", &stated),
                     "then": { "required": ["cost"], "properties": { "cost": some } },
+                },
+            },
+            "if": { "properties": { "cost": limited } },
+            "then": {
+                "required": ["policy"],
+                "properties": {
+                    "safe": {
+                        "anyOf": [{ "required": ["cost"] }, { "required": ["margin"] }],
+                        "properties": { "cost": some, "margin": some },
+                    },
                 },
             },
         },

@@ -4,7 +4,7 @@
 const LENGTH_MAX: usize = 64;
 
 /// How many known names a hint lists; there may be thousands of actions.
-const NAMES_MAX: usize = 15;
+const NAMES_MAX: usize = 17;
 
 /// `did you mean "soft"?`, or, if nothing is near, `choose from free, soft, hard`.
 pub(super) fn hint<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(hint("x", []), "there are none");
         let many: Vec<String> = (0..23).map(|number| format!("action {number}")).collect();
         let hint = hint("x", many.iter().map(String::as_str));
-        assert!(hint.ends_with("action 14 and 8 more"), "{hint}");
+        assert!(hint.ends_with("action 16 and 6 more"), "{hint}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::lab::LabError;
 use crate::lab::world::Recorded;
-use crate::problem::{Outside, Problem, Range};
+use crate::problem::{Outside, Problem};
 use crate::spec::cost_names;
 use crate::spec::error::SpecError;
 use crate::spec::fingerprint::hex;
@@ -67,8 +67,9 @@ struct Rows<'a> {
     /// The name of each column, as in the header.
     names: Vec<&'a str>,
     actions: BTreeMap<&'a [u8], u32>,
-    /// By quantity, if values outside are clipped.
-    clip: Option<Vec<Range>>,
+    /// Whether values outside are clipped.
+    clip: bool,
+    problem: &'a Problem,
     /// From 1; the header does not count.
     row: u64,
     digests: Vec<Sha256>,
@@ -95,7 +96,6 @@ impl<'a> Rows<'a> {
         let columns = columns.map_err(|message| at_line(file, 1, message))?;
         // Bytes, not text: a cell that is not UTF-8 is then an unknown action, with its row.
         let actions = problem.actions().iter().map(|name| name.as_bytes());
-        let ranges = (0..problem.quantities()).map(|quantity| problem.quantity(quantity).range);
         Ok(Self {
             file,
             reader,
@@ -104,7 +104,8 @@ impl<'a> Rows<'a> {
             columns,
             names,
             actions: actions.zip(0..).collect(),
-            clip: (problem.outside() == Outside::Clip).then(|| ranges.collect()),
+            clip: problem.outside() == Outside::Clip,
+            problem,
             row: 0,
             // One per action, so that the digest does not depend on how the rows of different actions are mixed.
             digests: vec![Sha256::new(); problem.actions().len()],
@@ -130,7 +131,7 @@ impl<'a> Rows<'a> {
         }
         let action = self.action()?;
         let values = (1..self.columns.len())
-            .map(|column| self.value(column))
+            .map(|column| self.value(column, action))
             .collect::<Result<Vec<f64>, SpecError>>()?;
         for value in &values {
             self.digests[action as usize].update(value.to_bits().to_le_bytes());
@@ -161,7 +162,7 @@ impl<'a> Rows<'a> {
             })
     }
 
-    fn value(&self, column: usize) -> Result<f64, SpecError> {
+    fn value(&self, column: usize, action: u32) -> Result<f64, SpecError> {
         let number = std::str::from_utf8(self.cell(column).trim_ascii())
             .ok()
             .and_then(|text| match self.decimal_comma {
@@ -178,9 +179,11 @@ impl<'a> Rows<'a> {
         };
         // A negative zero is the same value, and must have the same digest. `clamp` keeps NaN, which the table refuses.
         let number = number + 0.0;
-        Ok(self.clip.as_ref().map_or(number, |ranges| {
-            number.clamp(ranges[column - 1].low, ranges[column - 1].high)
-        }))
+        if !self.clip {
+            return Ok(number);
+        }
+        let own = self.problem.quantity(column - 1).range_of(action);
+        Ok(number.clamp(own.low, own.high))
     }
 
     fn unreadable(&self, error: &csv::Error) -> SpecError {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::problem::{Outside, Policy, Problem, Profile, Quantity, SafeKnown};
+use crate::problem::{Outside, Policy, Problem, Profile, Quantity, Range, SafeKnown};
 
 /// A text as a TOML string.
 pub fn quoted(text: &str) -> String {
@@ -34,10 +34,11 @@ impl Problem {
         let mut lines = self.scalar_lines();
         lines.extend(["".into(), "[reward]".into()]);
         lines.extend(self.quantity_lines(&draft.reward));
-        for (cost, threshold) in &draft.costs {
+        for cost in &draft.costs {
             lines.extend(["".into(), "[[cost]]".into()]);
-            lines.extend(self.quantity_lines(cost));
-            lines.push(format!("threshold = {threshold:?}"));
+            lines.extend(self.quantity_lines(&cost.quantity));
+            let threshold = cost.threshold.iter();
+            lines.extend(threshold.map(|threshold| format!("threshold = {threshold:?}")));
         }
         // A safe strategy of another policy is refused when read.
         if self.policy() == Policy::Hard {
@@ -59,6 +60,13 @@ impl Problem {
             (_, Some(growth)) => lines.push(format!("growth = {growth}")),
             _ => {}
         }
+        let numbers = [
+            ("explore", self.draft.explore),
+            ("caution", self.draft.caution),
+        ];
+        for (key, number) in numbers {
+            lines.extend(number.map(|number| format!("{key} = {number:?}")));
+        }
         if self.outside() == Outside::Clip {
             lines.push("outside = \"clip\"".into());
         }
@@ -68,17 +76,21 @@ impl Problem {
     }
 
     fn quantity_lines(&self, quantity: &Quantity) -> Vec<String> {
-        let range = quantity.range;
-        let mut lines = vec![
+        let ends = |range: &Range| format!("[{:?}, {:?}]", range.low, range.high);
+        let own: Vec<String> = self
+            .actions()
+            .iter()
+            .zip(&quantity.by_action)
+            .map(|(action, own)| format!("{} = {}", quoted(action), ends(own)))
+            .collect();
+        let range = match own.is_empty() {
+            true => ends(&quantity.range),
+            false => format!("{{ {} }}", own.join(", ")),
+        };
+        vec![
             format!("name = {}", quoted(&quantity.name)),
-            format!("range = [{:?}, {:?}]", range.low, range.high),
-        ];
-        // As it was declared, not scaled to the unit interval and back, which might move the last bit.
-        let mut means = self.draft.means.iter();
-        if let Some((_, [low, high])) = means.find(|(name, _)| *name == quantity.name) {
-            lines.push(format!("mean = [{low:?}, {high:?}]"));
-        }
-        lines
+            format!("range = {range}"),
+        ]
     }
 
     fn safe_lines(&self) -> Vec<String> {
@@ -90,7 +102,7 @@ impl Problem {
             SafeKnown::Costs(values) => ("cost", values),
             SafeKnown::Margins(values) => ("margin", values),
         };
-        let costs = self.draft.costs.iter().map(|(cost, _)| &cost.name);
+        let costs = self.draft.limited().map(|(cost, _)| &cost.name);
         let strategy = by_name(self.actions().iter().zip(strategy));
         vec![
             "".into(),

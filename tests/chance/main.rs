@@ -1,6 +1,5 @@
 //! What is about chance or about thousands of programs, for release mode: in a debug build it takes minutes.
 
-mod clear;
 #[path = "../common/mod.rs"]
 mod common;
 // Values are promised of both modes.
@@ -13,3 +12,4 @@ mod safety;
 mod samplers;
 mod simulators;
 mod statistics;
+mod trial;

@@ -11,8 +11,9 @@ use debora::lab::epochs;
 use debora::lab::internals::{Stream, draw_counts};
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
 use debora::lab::world::{Bernoulli, World as _};
-use debora::mean::round_to_cell;
-use debora::record::HardRule;
+use debora::line::Line;
+use debora::mean::{cell_index, cell_middle};
+use debora::record::Rule;
 use debora::{Engine, EpochRecord, Estimate, Key, Kind, Plan, Problem};
 use debora::{Strategy, Tally, WorldKey};
 use rayon::prelude::*;
@@ -47,7 +48,7 @@ impl Case {
     /// Two to six actions, one cost or two, thresholds from .3 to .8. The safe strategy is action 0, or half action 0 and half
     /// action 1, both at least .1 below each threshold; the margin stated is `overstated` times half of the truth to all of it.
     ///
-    /// A third of the worlds declare the means of their costs.
+    /// A third of the worlds have a range for each action, and know one cost beforehand.
     fn random(world: u64, overstated: f64) -> Self {
         let mut dice = Dice { world, thrown: 0 };
         let actions = 2 + (world / 2 % 5) as usize;
@@ -68,11 +69,18 @@ impl Case {
             let truth = threshold - dot(&safe, &costs);
             // No margin may exceed its threshold, however much is stated.
             margins.push((overstated * truth * dice.between(0.5, 1.0)).min(threshold));
-            draft = draft.cost(name.clone(), [0.0, 1.0], threshold);
-            if world.is_multiple_of(3) {
-                let most = costs.iter().copied().fold(0.0, f64::max);
-                draft = draft.mean(name, [0.0, most]);
-            }
+            draft = if world.is_multiple_of(3) {
+                let own = |(action, cost): (usize, &f64)| match action {
+                    // The range of all: what is on its scale is in its units.
+                    0 => [0.0, 1.0],
+                    1 => [*cost, *cost],
+                    _ => [0.5 * cost, 0.5 + 0.5 * cost],
+                };
+                let ranges: Vec<[f64; 2]> = costs.iter().enumerate().map(own).collect();
+                draft.cost(name, ranges, threshold)
+            } else {
+                draft.cost(name, [0.0, 1.0], threshold)
+            };
             means.push(costs);
         }
         Self {
@@ -179,18 +187,18 @@ fn overstated_margins_are_found_out() {
     );
 }
 
-/// What is known of every action, quantity by quantity: estimates and widths.
+/// What is known of every action, quantity by quantity, on each quantity's scale: the least and the most that its mean may be.
 #[derive(Clone)]
 struct Known {
-    values: Vec<Vec<f64>>,
-    widths: Vec<Vec<f64>>,
+    low: Vec<Vec<f64>>,
+    high: Vec<Vec<f64>>,
 }
 
 /// Both strategies that policy hard may play, and which one it does.
 struct Choice {
     mix: Vec<f64>,
     plan: Vec<f64>,
-    rule: HardRule,
+    rule: Rule,
 }
 
 fn dot(one: &[f64], other: &[f64]) -> f64 {
@@ -199,27 +207,52 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
 
 impl Known {
     fn nothing(problem: &Problem) -> Self {
-        let empty = vec![vec![f64::NAN; problem.actions().len()]; problem.quantities()];
+        let ends = |end: fn(debora::problem::Range) -> f64| -> Vec<Vec<f64>> {
+            let quantities = 0..problem.quantities();
+            let actions = 0..problem.actions().len() as u32;
+            quantities
+                .map(|q| {
+                    actions
+                        .clone()
+                        .map(|a| end(problem.quantity(q).entry(a)))
+                        .collect()
+                })
+                .collect()
+        };
         Self {
-            values: empty.clone(),
-            widths: empty,
+            low: ends(|range| range.low),
+            high: ends(|range| range.high),
         }
     }
 
-    /// The upper (+1) or lower (-1) ends of a quantity's intervals.
-    fn ends(&self, quantity: usize, sign: f64) -> Vec<f64> {
-        let pairs = self.values[quantity].iter().zip(&self.widths[quantity]);
-        pairs.map(|(value, width)| value + sign * width).collect()
+    /// How far apart the ends of each action lie, at most.
+    fn spans(&self) -> Vec<f64> {
+        let widest = |action: usize| {
+            let ends = self.low.iter().zip(&self.high);
+            ends.map(|(low, high)| high[action] - low[action])
+                .fold(0.0, f64::max)
+        };
+        (0..self.low[0].len()).map(widest).collect()
     }
 
-    /// Twice the largest width of each action.
-    fn doubt(&self) -> Vec<f64> {
-        let widest = |action: usize| {
-            let widths = self.widths.iter().map(|row| row[action]);
-            widths.fold(0.0, f64::max)
+    /// An entry's ends from its cell, width and line.
+    fn set(
+        &mut self,
+        problem: &Problem,
+        (q, a): (usize, usize),
+        line: &Line,
+        [middle, width]: [f64; 2],
+    ) {
+        let entry = problem.quantity(q).entry(a as u32);
+        let on_scale = |mean: f64| entry.low + (entry.high - entry.low) * mean;
+        self.low[q][a] = on_scale(line.mean(middle - width));
+        let excess = if q == 0 {
+            (middle + width - line.ends()[1]).max(0.0)
+        } else {
+            0.0
         };
-        let actions = 0..self.widths[0].len();
-        actions.map(|action| 2.0 * widest(action)).collect()
+        let high = on_scale(line.mean(middle + width)) + excess;
+        self.high[q][a] = high.min(self.low[q][a] + 1.0);
     }
 }
 
@@ -259,16 +292,9 @@ fn planned(problem: &Problem, high: &[Vec<f64>], index: &[f64]) -> Vec<f64> {
 /// Policy hard's rule, written down from the specification a second time. None if the optimistic set is empty.
 fn choose(problem: &Problem, known: &Known) -> Option<Choice> {
     let safe = problem.safe().expect("a hard problem");
-    let index = known.ends(0, 1.0);
-    let mut low = Vec::new();
-    let mut high = Vec::new();
-    for quantity in 1..problem.quantities() {
-        let declared = problem.means(quantity);
-        let above = |value: f64| value.max(declared.low);
-        let below = |value: f64| value.min(declared.high);
-        low.extend(known.ends(quantity, -1.0).into_iter().map(above));
-        high.push(known.ends(quantity, 1.0).into_iter().map(below).collect());
-    }
+    let index = known.high[0].clone();
+    let low = known.low[1..].concat();
+    let high = known.high[1..].to_vec();
     let optimistic = lp::solve(&index, &low, problem.thresholds());
     if optimistic.violation > 0.0 {
         return None;
@@ -278,10 +304,10 @@ fn choose(problem: &Problem, known: &Known) -> Option<Choice> {
     let plan = planned(problem, &high, &index);
     let margin_min = safe.margins.iter().copied().fold(f64::INFINITY, f64::min);
     let lost = dot(&index, &candidate) - dot(&index, &plan);
-    let rule = if lost <= dot(&known.doubt(), &plan) / margin_min {
-        HardRule::Plan
+    let rule = if lost <= dot(&known.spans(), &plan) / margin_min {
+        Rule::Plan
     } else {
-        HardRule::Mix
+        Rule::Mix
     };
     Some(Choice { mix, plan, rule })
 }
@@ -299,9 +325,10 @@ fn engines_choose_as_the_specification_says() {
         let keys = (Key::from(23u64).derive(number, 0), WorldKey::from(24u64));
         let mut engine = Engine::new(problem.clone(), keys.0);
         let mut known = Known::nothing(problem);
+        let plan = Plan::of(problem.clone());
         let observe = &mut |stretch: epochs::Stretch| {
             let record = stretch.player.record().expect("an engine has records");
-            known.add(&record.estimates);
+            known.add(&plan, &record.estimates);
             if record.kind == Kind::Estimate {
                 let rule = assert_chosen(problem, &known, record);
                 *seen.entry(format!("{rule:?}")).or_insert(0) += 1;
@@ -317,13 +344,14 @@ fn engines_choose_as_the_specification_says() {
 }
 
 /// That an epoch's rule and strategy are what they must be.
-fn assert_chosen(problem: &Problem, known: &Known, record: &EpochRecord) -> HardRule {
+fn assert_chosen(problem: &Problem, known: &Known, record: &EpochRecord) -> Rule {
     let choice = choose(problem, known).expect("a feasible epoch");
     let rule = record.rule.expect("policy hard has a rule");
     assert_eq!(rule, choice.rule, "{record:?}");
     let expected = match rule {
-        HardRule::Mix => choice.mix,
-        HardRule::Plan => choice.plan,
+        Rule::Mix => choice.mix,
+        Rule::Plan => choice.plan,
+        Rule::Moderate | Rule::Optimistic => unreachable!("policy hard mixes or plans"),
     };
     for (played, expected) in record.strategy.iter().zip(&expected) {
         // The copy adds up in another order, and that is all.
@@ -414,7 +442,7 @@ fn next_strategy(
         return Strategy::mix(sigma, &safe.strategy, &candidate);
     }
     let choice = choose(problem, known).expect("a feasible epoch");
-    Strategy::new(if alone || choice.rule == HardRule::Plan {
+    Strategy::new(if alone || choice.rule == Rule::Plan {
         choice.plan
     } else {
         choice.mix
@@ -422,11 +450,12 @@ fn next_strategy(
 }
 
 impl Known {
-    fn add(&mut self, estimates: &[Estimate]) {
+    fn add(&mut self, plan: &Plan, estimates: &[Estimate]) {
         for estimate in estimates {
-            let (q, a) = (estimate.quantity as usize, estimate.action as usize);
-            self.values[q][a] = estimate.estimate;
-            self.widths[q][a] = estimate.width;
+            let place = (estimate.quantity as usize, estimate.action as usize);
+            let line = Line::new(estimate.count, plan.offset_c.unwrap());
+            let middle = cell_middle(estimate.index.unwrap(), estimate.cell, estimate.offset);
+            self.set(&plan.problem, place, &line, [middle, estimate.width]);
         }
     }
 
@@ -438,18 +467,19 @@ impl Known {
                 .iter()
                 .find(|level| level.count == count && count > before);
             let Some(level) = reached else { continue };
-            for q in 0..self.values.len() {
+            for q in 0..self.low.len() {
                 let offset = key.uniform(Label::Offset, [a as u64, q as u64, level.level.into()]);
-                let mean = tally.mean(a as u32, q);
-                self.values[q][a] = round_to_cell(mean, level.cells[q], offset).1;
-                self.widths[q][a] = level.widths[q];
+                let line = Line::new(count, plan.offset_c.unwrap());
+                let index = cell_index(line.of_sum(tally.sum(a as u32, q)), level.cell, offset);
+                let middle = cell_middle(index, level.cell, offset);
+                self.set(&plan.problem, (q, a), &line, [middle, level.width]);
             }
         }
     }
 }
 
 /// 50 runs, keys 21 and 22, at two horizons. The copy of the loop is the engine's to the last bit, and yet: played alone the safe
-/// plan loses .15 a round or more in at least 40 runs, at a hundred times the horizon too, while the rule's regret per round falls.
+/// plan loses .15 a round or more in at least 35 runs, at a hundred times the horizon too, while the rule's regret per round falls.
 #[test]
 fn the_safe_plan_alone_gets_stuck_and_the_rule_does_not() {
     let runs = 50;
@@ -479,7 +509,7 @@ fn the_safe_plan_alone_gets_stuck_and_the_rule_does_not() {
             mean(&ruled),
             mean(&alone)
         );
-        assert!(stuck >= 40, "{alone:?}");
+        assert!(stuck >= 35, "{alone:?}");
         assert!(
             ruled.iter().all(|&regret| regret <= rule_at_most),
             "{ruled:?}"

@@ -40,7 +40,13 @@ impl Coins {
 pub fn feedback(problem: &Problem, world: &Coins, round: u64, action: u32) -> [f64; 4] {
     let mut values = world.draw(round, action);
     for (quantity, value) in values.iter_mut().enumerate().take(problem.quantities()) {
-        *value = problem.quantity(quantity).range.to_user(*value);
+        let own = problem.quantity(quantity).range_of(action);
+        // A coin of a known cost has one side.
+        *value = if own.low == own.high {
+            own.low
+        } else {
+            own.to_user(*value)
+        };
     }
     values
 }
@@ -88,10 +94,12 @@ pub fn draw_epoch(engine: &Engine, world: &Coins, key: Key) -> Tally {
             }
         }
         for &action in &ahead {
-            tally.add(
-                action,
-                &world.draw(round, action).map(to_fixed)[..problem.quantities()],
-            );
+            let mut fixed = world.draw(round, action).map(to_fixed);
+            for (quantity, value) in fixed.iter_mut().enumerate().take(problem.quantities()) {
+                let is_known = problem.quantity(quantity).known(action).is_some();
+                *value *= u64::from(!is_known);
+            }
+            tally.add(action, &fixed[..problem.quantities()]);
             round += 1;
             let counts: Vec<u64> = before
                 .iter()
@@ -132,14 +140,9 @@ pub fn smooth_epoch(engine: &Engine, means: &[Vec<f64>]) -> Tally {
 fn smooth_counts(engine: &Engine, left: u64) -> Vec<u64> {
     let record = engine.open_record();
     if is_in_blocks(engine) {
-        let stages = engine
-            .plan()
-            .clear
-            .as_ref()
-            .map(|clear| clear.stages.clone());
-        let next = stages.and_then(|stages| stages.into_iter().find(|&m| m > record.counts[0]));
-        let end = next.or(engine.plan().first_informative_count);
-        let each = end.expect("a plan that is not blind") - record.counts[0];
+        // Blocks have the same counts for all actions, whatever ends the epoch.
+        let rounds = engine.last_round() + 1 - record.first_round;
+        let each = rounds / record.counts.len() as u64;
         return vec![each; record.counts.len()];
     }
     let need = |action: usize| {
@@ -315,7 +318,7 @@ pub fn is_clean(world: &Coins, records: &[EpochRecord]) -> bool {
         .flat_map(|record| &record.estimates)
         .all(|estimate| {
             let truth = world.means[estimate.quantity as usize][estimate.action as usize];
-            (estimate.estimate - truth).abs() <= estimate.width
+            (estimate.low..=estimate.high).contains(&truth)
         })
 }
 

@@ -10,7 +10,6 @@ fn problems() -> Vec<Problem> {
         Problem::free(names(actions), 40_000, 0.9)
             .delta(0.4)
             .growth(3)
-            .mean("reward", [0.0, 0.04])
     };
     let drafts = [
         staged(2),
@@ -59,11 +58,11 @@ fn counts_are_exact_and_every_prefix_is_balanced() {
         let plan = Plan::of(problem.clone());
         let k = problem.actions().len();
         let mut engine = Engine::new(problem.clone(), Key::from(3u64));
-        let ends = match (&plan.clear, plan.first_informative_count) {
-            (Some(clear), _) => clear.stages.clone(),
-            (None, Some(first)) => vec![first],
-            (None, None) => vec![],
-        };
+        let looks = engine.open_record().looks.clone();
+        let mut ends = looks.map_or(Vec::new(), |looks| looks.counts);
+        let trial = plan.trial.as_ref().map(|trial| trial.count);
+        ends.extend(trial.or(plan.first_informative_count));
+        ends.dedup();
         let mut counts = vec![0u64; k];
         let mut furthest = 0;
         for &end in &ends {

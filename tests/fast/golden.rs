@@ -29,7 +29,8 @@ fn draws(text: &mut String) {
         Label::Threshold,
         Label::Derive,
         Label::Block,
-        Label::Clear,
+        Label::Look,
+        Label::Pick,
     ] {
         writeln!(
             text,
@@ -66,7 +67,7 @@ fn draws(text: &mut String) {
     .unwrap();
 }
 
-/// One problem for each policy and profile, and one for every path that declared means, stages and short horizons open.
+/// One problem for each policy and profile, and one for every path that looks, ranges by action and short horizons open.
 fn problems() -> Vec<(&'static str, Problem)> {
     let limited = |draft: debora::problem::Draft| {
         draft
@@ -100,29 +101,26 @@ fn problems() -> Vec<(&'static str, Problem)> {
 }
 
 fn more_problems() -> [(&'static str, debora::problem::Draft); 6] {
-    let limited = |draft: debora::problem::Draft| {
+    let ranges = || vec![[0.0, 0.002], [0.0, 0.02], [0.015, 0.015], [0.001, 0.012]];
+    let own = |draft: debora::problem::Draft| {
         draft
-            .cost("price", [0.0, 0.02], 0.012)
-            .mean("price", [0.001, 0.019])
+            .cost("price", ranges(), 0.012)
+            .watch("seen", [0.0, 1.0])
             .cost("wait", [0.0, 1.0], 0.5)
-            .mean("wait", [0.05, 0.95])
     };
-    let free = |horizon: u64, high: f64| {
-        let draft = Problem::free(names(4), horizon, 0.9).delta(0.4);
-        draft.mean("reward", [0.0, high])
-    };
-    let short = |draft: debora::problem::Draft| limited(draft.delta(0.4).growth(2));
+    let free = |horizon: u64| Problem::free(names(4), horizon, 0.9).delta(0.4);
+    let short = |draft: debora::problem::Draft| own(draft.delta(0.4).growth(2));
     [
-        // Its levels begin above 4096, so that the clear test has stages.
-        ("free staged", free(60_000, 0.06)),
-        ("free clear", free(60_000, 0.04)),
-        ("free short declared", free(9_000, 0.25)),
+        // Some looks, and none clear enough.
+        ("free picked", free(60_000)),
+        ("free clear", free(60_000).growth(2)),
+        ("free explore", free(9_000).explore(0.25)),
         (
-            "soft declared",
-            short(Problem::soft(names(4), 60_000, 0.9)).mean("reward", [0.6, 0.95]),
+            "soft own",
+            short(Problem::soft(names(4), 60_000, 0.9)).caution(0.75),
         ),
         (
-            "hard declared",
+            "hard own",
             short(Problem::hard(names(4), 200_000, 0.9))
                 .safe_with_costs([0.5, 0.5, 0.0, 0.0], [0.004, 0.2]),
         ),
@@ -135,14 +133,15 @@ fn plans(text: &mut String) {
     for (name, problem) in problems() {
         let plan = Plan::of(problem);
         let bounds = [
-            plan.rho_share,
-            plan.delta_share,
+            plan.rho_share.unwrap_or(-1.0),
+            plan.delta_share.unwrap_or(-1.0),
+            plan.offset_c.unwrap_or(-1.0),
             plan.regret_bound,
             plan.violation_bound.unwrap_or(-1.0),
         ];
         let exact: Vec<String> = bounds
             .into_iter()
-            .chain(plan.detectable_gap)
+            .chain(plan.detectable)
             .map(bits)
             .collect();
         let counts = (
@@ -168,16 +167,17 @@ fn plans(text: &mut String) {
                 bits(level.width)
             )
             .unwrap();
-            // Without declared means all quantities have one width.
-            if level.widths.iter().any(|width| *width != level.width) {
-                let each = level.cells.iter().chain(&level.widths);
-                let each: Vec<String> = each.copied().map(bits).collect();
-                writeln!(text, "cells and widths {each:?}").unwrap();
-            }
         }
-        if let Some(clear) = &plan.clear {
-            let constants = [clear.c0, clear.c1].map(bits);
-            writeln!(text, "clear {:?} {constants:?}", clear.stages).unwrap();
+        if let Some(trial) = &plan.trial {
+            let constants = [
+                trial.offset_c,
+                trial.threshold,
+                trial.scale,
+                trial.picked_lead,
+            ];
+            let looks: Vec<u64> = trial.looks.iter().map(|look| look.count).collect();
+            let constants = constants.map(bits);
+            writeln!(text, "trial {} {looks:?} {constants:?}", trial.count).unwrap();
         }
     }
 }
@@ -190,6 +190,15 @@ fn means(text: &mut String) {
         let offset = Key::from(42u64).uniform(Label::Offset, [0, 0, round as u64]);
         let (index, estimate) = round_to_cell(mean, 0.1 * (round + 1) as f64, offset);
         writeln!(text, "mean {} {index:?} {}", bits(mean), bits(estimate)).unwrap();
+        let line = debora::line::Line::new(round as u64 + 1, 1.5);
+        let place = line.of_sum(tally.sums()[0]);
+        writeln!(
+            text,
+            "place {} {}",
+            bits(place),
+            bits(line.mean(place + 0.125))
+        )
+        .unwrap();
     }
 }
 
@@ -225,16 +234,17 @@ fn solutions(text: &mut String) {
     }
 }
 
-/// The world of a problem: the declared means' own where there are any but those of the commitment, which is to be clear.
+/// The world of a problem: rewards alike where the trial is to end with a pick.
 fn world(name: &str, problem: &Problem) -> Coins {
-    let all: [&[f64]; 3] = [
+    let all: [&[f64]; 4] = [
         &[0.3, 0.5, 0.7, 0.6],
         &[0.2, 0.4, 0.9, 0.6],
         &[0.1, 0.3, 0.6, 0.8],
+        &[0.4, 0.3, 0.45, 0.6],
     ];
-    let small: [&[f64]; 1] = [&[0.01, 0.03, 0.05, 0.05]];
-    let means = if name == "free staged" {
-        &small[..]
+    let alike: [&[f64]; 1] = [&[0.5, 0.51, 0.5, 0.52]];
+    let means = if name == "free picked" {
+        &alike[..]
     } else {
         &all[..]
     };
@@ -250,31 +260,28 @@ fn rules(records: &[EpochRecord]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// A good action of known cost beside a better one that may cost too much: once the first is known well, planning alone would
-/// stay there, and mixing takes over. Told by whole epochs, as the horizon is long; not every key comes to it.
+/// A world in which planning alone would never learn about its best action, so that mixing takes over (see `safety.rs`). Told by
+/// whole epochs, as the horizon is long; not every key comes to it.
 fn mixing(text: &mut String) {
-    let draft = Problem::hard(names(4), 22_000_000, 0.8)
-        .delta(0.1)
-        .growth(2);
-    let draft = draft
-        .cost("cost", [0.0, 1.0], 0.43)
-        .mean("cost", [0.0, 0.9]);
+    let draft = Problem::hard(names(3), 1_000_000_000, 0.5).cost("cost", [0.0, 1.0], 0.5);
     let problem = draft
-        .safe_with_margins([0.75, 0.0, 0.0, 0.25], [0.27])
-        .build();
-    let means = [vec![0.05, 0.9, 0.7, 0.05], vec![0.1, 0.41, 0.33, 0.125]];
-    let mut engine = Engine::new(problem.unwrap(), Key::from(9u64));
-    let mut records = Vec::new();
-    while !engine.is_done() {
-        let epoch = smooth_epoch(&engine, &means);
-        records.push(engine.tell_epoch(&epoch).unwrap());
-    }
-    let rules = rules(&records);
-    assert!(
-        rules.contains("Estimate Mix") && rules.contains("Estimate Plan"),
-        "{rules}"
-    );
-    writeln!(text, "mixing {} {rules}", engine.digest()).unwrap();
+        .safe_with_margins([0.5, 0.5, 0.0], [0.05])
+        .build()
+        .unwrap();
+    let means = [vec![0.0, 0.75, 0.9], vec![0.4, 0.5, 0.5]];
+    let play = |key: u64| {
+        let mut engine = Engine::new(problem.clone(), Key::from(key));
+        let mut records = Vec::new();
+        while !engine.is_done() {
+            let epoch = smooth_epoch(&engine, &means);
+            records.push(engine.tell_epoch(&epoch).unwrap());
+        }
+        (key, rules(&records), engine.digest())
+    };
+    let both = |rules: &str| rules.contains("Estimate Mix") && rules.contains("Estimate Plan");
+    let mut played = (0..50).map(play);
+    let (key, rules, digest) = played.find(|(_, rules, _)| both(rules)).expect("a key");
+    writeln!(text, "mixing {key} {digest} {rules}").unwrap();
 }
 
 fn digests(text: &mut String) {
@@ -293,12 +300,23 @@ fn digests(text: &mut String) {
             let numbers = [test.lead, test.uniform, test.threshold].map(bits);
             writeln!(
                 text,
-                "test {} {} leader {} runner-up {} {numbers:?} {}",
-                test.stage, test.count, test.leader, test.runner_up, test.passed
+                "look {} {} leader {} runner-up {} {numbers:?} {}",
+                test.look, test.count, test.leader, test.runner_up, test.passed
             )
             .unwrap();
         }
-        if name == "hard tight" || name == "hard declared" {
+        if let Some(pick) = records.iter().find_map(|record| record.pick.as_ref()) {
+            let uniforms: Vec<String> = pick.uniforms.iter().copied().map(bits).collect();
+            writeln!(text, "pick {} {uniforms:?} {}", pick.count, pick.action).unwrap();
+        }
+        if name == "soft tight" || name == "soft own" {
+            let rules: Vec<String> = records
+                .iter()
+                .map(|one| format!("{:?}", one.rule))
+                .collect();
+            writeln!(text, "rules {}", rules.join(", ")).unwrap();
+        }
+        if name == "hard tight" || name == "hard own" {
             writeln!(text, "rules {}", rules(&records)).unwrap();
         }
         let recommended = engine.recommendation();
@@ -311,7 +329,7 @@ fn digests(text: &mut String) {
     }
 }
 
-/// The first two blocks of exploration, of its first and its second stage where it has stages.
+/// The first two blocks of exploration, before and after the first look where there are looks.
 fn blocks(text: &mut String) {
     for (name, draft) in more_problems() {
         let mut engine = Engine::new(draft.build().unwrap(), Key::from(42u64));
@@ -320,10 +338,10 @@ fn blocks(text: &mut String) {
             engine.decide_many(engine.next_round().., &mut actions);
             let order: String = actions.iter().map(u32::to_string).collect();
             writeln!(text, "blocks {name} {} {order}", engine.epoch()).unwrap();
-            if engine.plan().clear.is_none() {
+            if engine.plan().trial.is_none() {
                 break;
             }
-            // All alike, so that the first stage leaves everything open.
+            // All alike, so that the first look leaves everything open.
             let means = vec![vec![0.0; 4]];
             engine.tell_epoch(&smooth_epoch(&engine, &means)).unwrap();
         }

@@ -10,7 +10,7 @@ use debora::lab::replicate::{Contestant, Experiment, Pair, Simulator};
 use debora::lab::summary::{Promise, Summary};
 use debora::lab::world::{Bernoulli, Beta, Discrete, Recorded, Truth, World};
 use debora::problem::Draft;
-use debora::{Key, Plan, Problem, WorldKey};
+use debora::{Key, Kind, Plan, Problem, WorldKey};
 
 use crate::common::names;
 
@@ -123,7 +123,7 @@ fn parts_that_do_not_fit_are_refused_with_the_reason() {
     other.values_version += 1;
     refused(
         &[one.clone(), other],
-        "shard number 1 has values version 2, shard number 2 has 3",
+        "shard number 1 has values version 3, shard number 2 has 4",
     );
     let mut other = two.clone();
     other.total = 7;
@@ -534,30 +534,30 @@ fn a_table_of_many_rows_is_averaged_and_played() {
     assert_eq!(run.rounds, 100_000);
 }
 
-/// Runs that commit say in which round they did, and the summary counts them: all where the best action is clearly ahead,
-/// none where two are alike.
+/// Runs say how and in which round they decided, and the summary counts commitments: all where the best action is clearly ahead,
+/// none where two are alike; then every run picks at its trial's end.
 #[test]
-fn commitments_are_counted_with_their_round() {
-    let draft = || {
-        let draft = Problem::free(names(2), 40_000, 0.9).delta(0.4);
-        draft.mean("reward", [0.0, 0.04])
-    };
-    // Stages of 74, 588 and 4698 samples, thresholds from .366 to .521, .130 to .185 and .032 to .071: a lead of .4 is in doubt
-    // at the first and nine standard deviations above the second; none is eleven below the last.
-    for (means, committed) in [(vec![0.1, 0.5], 100), (vec![0.02, 0.02], 0)] {
+fn decisions_are_counted_with_their_round() {
+    let draft = || Problem::free(names(2), 40_000, 0.9).delta(0.4);
+    let trial = debora::Plan::of(draft().build().unwrap()).trial.unwrap();
+    for (means, kind) in [(vec![0.1, 0.9], Kind::Commit), (vec![0.5, 0.5], Kind::Pick)] {
         let experiment = experiment(draft(), &[means]);
         let pairs = pairs(&experiment, 0..50);
         let runs = || pairs.iter().flat_map(|pair| &pair.runs);
-        let rounds: Vec<u64> = runs().filter_map(|run| run.committed_at).collect();
-        assert_eq!(rounds.len(), committed);
-        for round in rounds {
-            // The first round after a stage.
-            assert!(
-                [2 * 74 + 1, 2 * 588 + 1].contains(&round),
-                "committed at {round}"
-            );
+        for run in runs() {
+            assert_eq!(run.decided_by, Some(kind), "{run:?}");
+            let last = 2 * trial.count + 1;
+            let round = run.decided_at.unwrap();
+            assert!((kind == Kind::Pick) == (round == last) && round <= last);
+            let lost = run.lost_at_most.unwrap();
+            assert!(lost >= run.regret.unwrap() - 1e-9 && lost <= 40_000.0);
         }
         let summary = Summary::of(&experiment.plan, &pairs);
-        assert_eq!(summary.committed, committed as u64);
+        let committed = if kind == Kind::Commit { 100 } else { 0 };
+        assert_eq!(summary.committed, committed);
+        // Of two equal actions both are the best, and which it is comes from the key.
+        assert_eq!(summary.same_conclusion.best, Some(1.0));
+        let same = summary.same_conclusion.other_keys.unwrap();
+        assert_eq!(same == 1.0, kind == Kind::Commit, "{same}");
     }
 }

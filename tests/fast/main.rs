@@ -11,6 +11,7 @@ mod golden;
 mod lab;
 mod layers;
 mod mean;
+mod moderate;
 mod plan;
 mod players;
 mod rivals;

@@ -3,21 +3,10 @@
 //! [`Reading`] is written from the text alone, with the standard library's floats, its own search for the first count and
 //! its own walk of hard exploration: an error in `src/plan` would have to be made twice to pass.
 
+use crate::common::names;
 use debora::problem::Draft;
 use debora::{Plan, Policy, Problem, Profile};
 use proptest::prelude::*;
-
-use crate::common::names;
-
-/// What is declared of one quantity's means, as parts of what the problem allows: none, or where the interval begins and
-/// how long it is.
-type Declared = Option<(f64, f64)>;
-
-fn declared() -> impl Strategy<Value = Declared> {
-    let part = prop_oneof![Just(0.0), 0.0f64..1.0];
-    let length = prop_oneof![Just(1.0), 0.002f64..0.1, 0.1f64..1.0];
-    prop::option::of((part, length))
-}
 
 /// Any problem a plan can be made for, as a draft.
 fn drafts() -> impl Strategy<Value = Draft> {
@@ -35,8 +24,15 @@ fn drafts() -> impl Strategy<Value = Draft> {
         prop::bool::weighted(0.2),
         0.01f64..1.0,
     );
-    (shape, budget, prop::collection::vec(declared(), 4)).prop_map(
-        |((actions, costs, octaves, part, policy), (rho, delta, growth, paper, margin), means)| {
+    // Ranges by action with so many known entries, a watched cost, and a length of exploration.
+    let more = (
+        0usize..4,
+        any::<bool>(),
+        prop::option::weighted(0.2, 0.01f64..0.99),
+    );
+    (shape, budget, more).prop_map(
+        |((actions, costs, octaves, part, policy), (rho, delta, growth, paper, margin), more)| {
+            let (known, watched, explore) = more;
             let horizon = ((1u64 << octaves) as f64 * (1.0 + part)) as u64;
             let mut draft = start(policy, names(actions), horizon, rho);
             draft = if paper {
@@ -48,29 +44,27 @@ fn drafts() -> impl Strategy<Value = Draft> {
                 draft = draft.growth(growth);
             }
             let thresholds: Vec<f64> = (0..costs).map(|cost| 0.5 + 0.1 * cost as f64).collect();
+            if watched {
+                draft = draft.watch("seen", [0.0, 1.0]);
+            }
+            if let (Some(share), false) = (explore, paper) {
+                draft = draft.explore(share);
+            }
             for (cost, threshold) in thresholds.iter().enumerate() {
-                draft = draft.cost(format!("cost {cost}"), [0.0, 1.0], *threshold);
+                let name = format!("cost {cost}");
+                let mut own = vec![[0.0, 1.0]; actions];
+                own.iter_mut().take(known).for_each(|range| range[1] = 0.0);
+                // A range of all must be left, and profile paper knows one range only.
+                draft = if cost == 0 && known > 0 && !paper && known < actions {
+                    draft.cost(name, own, *threshold)
+                } else {
+                    draft.cost(name, [0.0, 1.0], *threshold)
+                };
             }
             let mut safe = vec![0.0; actions];
             safe[0] = 0.75;
             safe[actions - 1] += 0.25;
             let margin = 0.5 * margin;
-            for (quantity, means) in means.iter().enumerate().take(costs + 1) {
-                let Some((part, length)) = means else {
-                    continue;
-                };
-                // Under hard limits a declared interval may not begin above what the safe strategy is known to cost.
-                let most = match (policy, quantity.checked_sub(1)) {
-                    (Policy::Hard, Some(cost)) => thresholds[cost] - margin,
-                    _ => 0.99,
-                };
-                let low = part * most;
-                let high = low + length * (1.0 - low);
-                let name = quantity
-                    .checked_sub(1)
-                    .map_or("reward".into(), |cost| format!("cost {cost}"));
-                draft = draft.mean(name, [low, high]);
-            }
             if policy == Policy::Hard {
                 draft.safe_with_margins(safe, vec![margin; costs])
             } else {
@@ -88,13 +82,13 @@ fn start(policy: Policy, actions: Vec<String>, horizon: u64, rho: f64) -> Draft 
     }
 }
 
-/// docs/theory.md's profile tight, read a second time. Letters are the page's.
+/// docs/theory.md's soft and hard in profile tight, read a second time. Letters are the page's.
 struct Reading<'a> {
     problem: &'a Problem,
     beta: u64,
     k: u64,
-    /// Of each estimated quantity: where its means are declared to lie.
-    means: Vec<[f64; 2]>,
+    /// E.
+    entries: f64,
     /// Rounds of exploration per sample of each action.
     pace: f64,
 }
@@ -104,9 +98,6 @@ struct Reading<'a> {
 struct Choice {
     n_f: u64,
     levels: usize,
-    rho_e: f64,
-    delta_e: f64,
-    stages: Vec<u64>,
 }
 
 impl<'a> Reading<'a> {
@@ -114,20 +105,23 @@ impl<'a> Reading<'a> {
         let Profile::Tight { growth } = problem.profile() else {
             return None;
         };
-        // Free estimates the reward alone, whatever costs are named.
-        let quantities = if problem.policy() == Policy::Free {
-            1
-        } else {
-            problem.quantities()
-        };
-        let means = (0..quantities)
-            .map(|q| [problem.means(q).low, problem.means(q).high])
-            .collect();
+        if problem.policy() == Policy::Free {
+            return None;
+        }
+        let k = problem.actions().len() as u64;
+        let mut entries = k;
+        for &q in problem.limited() {
+            let open = |a: &u32| {
+                let range = problem.quantity(q).range_of(*a);
+                range.low < range.high
+            };
+            entries += (0..k as u32).filter(open).count() as u64;
+        }
         let mut reading = Self {
             problem,
             beta: u64::from(growth),
-            k: problem.actions().len() as u64,
-            means,
+            k,
+            entries: entries as f64,
             pace: 0.0,
         };
         reading.pace = reading.path();
@@ -175,12 +169,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The safe strategy's weight while costs may be as large as declared.
+    /// The safe strategy's weight while costs may be as large as their ranges.
     fn sigma_exploring(&self) -> f64 {
         let safe = self.problem.safe().expect("hard");
         let mut sigma = 0.0f64;
         for (i, alpha) in self.problem.thresholds().iter().enumerate() {
-            let excess = self.means[i + 1][1] - alpha;
+            let excess = 1.0 - alpha;
             if excess > 0.0 {
                 sigma = sigma.max(excess / (excess + safe.margins[i]));
             }
@@ -192,78 +186,51 @@ impl<'a> Reading<'a> {
         (self.pace * n as f64).max((self.k * n) as f64)
     }
 
-    fn variance(&self, q: usize) -> f64 {
-        let [lo, hi] = self.means[q];
-        if lo <= 0.5 && 0.5 <= hi {
-            0.25
-        } else {
-            (lo * (1.0 - lo)).max(hi * (1.0 - hi))
-        }
+    fn l(&self, levels: usize) -> f64 {
+        (2.0 * self.entries * levels as f64 / self.problem.delta()).ln()
     }
 
-    fn spread(&self, q: usize, n: u64) -> f64 {
+    /// Cell and width at a count, if there are so many levels.
+    fn cell_and_width(&self, n: u64, levels: usize) -> (f64, f64) {
         let n = n as f64;
-        let any = 1.0 / (std::f64::consts::PI * n).sqrt();
-        if self.variance(q) == 0.25 {
-            return any;
-        }
-        any.min(((4.0 * self.variance(q) * n + 2.0) / std::f64::consts::PI).sqrt() / n)
-    }
-
-    fn radius(&self, q: usize, n: u64, delta_s: f64) -> f64 {
-        let n = n as f64;
-        let l = (2.0 / delta_s).ln();
-        let bernstein =
-            l / (3.0 * n) + ((l / (3.0 * n)).powi(2) + 2.0 * self.variance(q) * l / n).sqrt();
-        (l / (2.0 * n)).sqrt().min(bernstein)
-    }
-
-    /// Cell and width of a quantity at a count, if `levels` levels share rho_e and delta_e.
-    fn cell_and_width(
-        &self,
-        q: usize,
-        n: u64,
-        levels: usize,
-        rho_e: f64,
-        delta_e: f64,
-    ) -> (f64, f64) {
-        let shares = (self.k as usize * self.means.len() * levels) as f64;
-        let cell = self.spread(q, n) / (rho_e / shares);
-        (cell, self.radius(q, n, delta_e / shares) + cell / 2.0)
-    }
-
-    fn informative(&self, n: u64, phi: f64, levels: usize, rho_e: f64, delta_e: f64) -> bool {
-        (0..self.means.len()).all(|q| {
-            let [lo, hi] = self.means[q];
-            self.cell_and_width(q, n, levels, rho_e, delta_e).1 < phi * (hi - lo)
-        })
+        let rho_s = self.problem.rho() / (self.entries * levels as f64);
+        let cell = 1.0 / (std::f64::consts::PI * n).sqrt() / rho_s;
+        (
+            cell,
+            1.03 * (self.l(levels) / (2.0 * n)).sqrt() + cell / 2.0,
+        )
     }
 
     /// n_1(J): bit by bit the largest count that is not informative, and one more.
-    fn n_1(&self, phi: f64, levels: usize, rho_e: f64, delta_e: f64) -> u64 {
+    fn n_1(&self, phi: f64, levels: usize) -> u64 {
         let mut n = 0u64;
         for bit in (0..54).rev() {
             let more = n + (1 << bit);
-            if !self.informative(more, phi, levels, rho_e, delta_e) {
+            if self.cell_and_width(more, levels).1 >= phi {
                 n = more;
             }
         }
         n + 1
     }
 
-    fn fit(&self, rho_e: f64, delta_e: f64) -> Option<(u64, usize)> {
+    fn choose(&self) -> Option<Choice> {
         let horizon = u128::from(self.problem.horizon());
+        // Up to rounding: a path of whole rounds may come out a last bit above them.
+        let fits = |n: u64| self.explore(n) <= (horizon as f64 - 1.0) * (1.0 + 1e-14);
+        if let Some(share) = self.problem.explore() {
+            let n_f = ((share * horizon as f64 / self.pace * (1.0 + 2f64.powi(-48))) as u64).max(1);
+            let informative = self.cell_and_width(n_f, 1).1 < 0.5;
+            return (informative && fits(n_f)).then_some(Choice { n_f, levels: 1 });
+        }
         for phi in [0.3, 0.5] {
             let mut found = None;
             for levels in 1..=60 {
-                let n_1 = self.n_1(phi, levels, rho_e, delta_e);
+                let n_1 = self.n_1(phi, levels);
                 let n_top = u128::from(n_1) * u128::from(self.beta).pow(levels as u32 - 1);
-                // Up to rounding: a path of whole rounds may come out a last bit above them.
-                let explored = self.explore(n_1) <= (horizon as f64 - 1.0) * (1.0 + 1e-11);
-                if !explored || n_top * u128::from(self.k) > horizon {
+                if !fits(n_1) || n_top * u128::from(self.k) > horizon {
                     break;
                 }
-                found = Some((n_1, levels));
+                found = Some(Choice { n_f: n_1, levels });
             }
             if found.is_some() {
                 return found;
@@ -272,64 +239,17 @@ impl<'a> Reading<'a> {
         None
     }
 
-    fn choose(&self) -> Option<Choice> {
-        let (rho, delta) = (self.problem.rho(), self.problem.delta());
-        if self.problem.policy() == Policy::Free {
-            let tested = self.choose_with_test(0.75 * rho, 0.5 * delta);
-            if tested.is_some() {
-                return tested;
-            }
-        }
-        let (n_f, levels) = self.fit(rho, delta)?;
-        Some(Choice {
-            n_f,
-            levels,
-            rho_e: rho,
-            delta_e: delta,
-            stages: Vec::new(),
-        })
-    }
-
-    fn choose_with_test(&self, rho_e: f64, delta_e: f64) -> Option<Choice> {
-        let (n_1, levels) = self.fit(rho_e, delta_e)?;
-        let count = |i: usize| n_1 * self.beta.pow(i as u32);
-        let skipped = (0..levels)
-            .rev()
-            .find(|&i| (self.k * count(i)) as f64 <= self.problem.horizon() as f64 / 100.0)
-            .unwrap_or(0);
-        let n_f = count(skipped);
-        let stages = self.stages(n_f);
-        (stages.len() >= 3).then_some(Choice {
-            n_f,
-            levels: levels - skipped,
-            rho_e,
-            delta_e,
-            stages,
-        })
-    }
-
-    fn stages(&self, n_f: u64) -> Vec<u64> {
-        let rho = self.problem.rho();
-        let least = 64f64.max(15.0 * (self.k as f64).ln()).max(rho.powi(-2));
-        let mut stages = vec![n_f];
-        loop {
-            let before = stages[0].div_ceil(8);
-            if (before as f64) < least {
-                return stages;
-            }
-            stages.insert(0, before);
-        }
-    }
-
-    /// c0 and c1 of the clear test.
-    fn constants(&self, stages: &[u64]) -> (f64, f64) {
-        let (rho, delta) = (self.problem.rho(), self.problem.delta());
-        let others = self.k as f64 - 1.0;
-        let c0 = (others * stages.len() as f64 / (delta / 2.0).min(rho / 40.0))
-            .ln()
-            .sqrt();
-        let clear = (c0 + 2.34 / rho + 3.0 + (1.0 + others.ln()).sqrt()) / 2.8;
-        (c0, c0.max(clear))
+    /// The span of an action with so many samples, at most.
+    fn d(&self, choice: Option<&Choice>, count: u64) -> f64 {
+        let Some(choice) = choice.filter(|choice| count >= choice.n_f) else {
+            return 1.0;
+        };
+        let reached = |j: &usize| choice.n_f * self.beta.pow(*j as u32) <= count;
+        let j = (0..choice.levels).rev().find(reached).unwrap();
+        let n = choice.n_f * self.beta.pow(j as u32);
+        let c = 1f64.max(self.l(choice.levels) / 2.0);
+        let width = self.cell_and_width(n, choice.levels).1;
+        ((1.0 + 2.0 * c / n as f64) * 2.0 * width).min(1.0)
     }
 }
 
@@ -337,25 +257,20 @@ fn close(left: f64, right: f64) -> bool {
     (left - right).abs() <= 1e-9 * left.abs().max(right.abs()).max(1e-300)
 }
 
-/// The largest of these values.
-fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
-    values.into_iter().fold(0.0, f64::max)
-}
-
 proptest! {
     #![proptest_config(crate::common::cases(2_000))]
 
-    /// n_f, J, skipping, both attempts, shares, cells and widths per quantity, exploration, stages, thresholds' constants
-    /// and the number of epochs.
+    /// n_f, J, both attempts, a length of one's own, shares, cells and widths, exploration and the number of epochs.
     #[test]
     fn a_tight_plan_is_what_a_second_reading_says(draft in drafts()) {
         let problem = draft.build().unwrap();
         let Some(reading) = Reading::of(&problem) else { return Ok(()) };
         let plan = Plan::of(problem.clone());
         let k = reading.k;
+        prop_assert!(plan.trial.is_none());
         let Some(choice) = reading.choose() else {
-            prop_assert!(plan.blind && plan.levels.is_empty() && plan.clear.is_none());
-            prop_assert_eq!((plan.epochs_max, plan.detectable_gap, plan.exploration_rounds), (1, None, None));
+            prop_assert!(plan.blind && plan.levels.is_empty());
+            prop_assert_eq!((plan.epochs_max, plan.detectable, plan.exploration_rounds), (1, None, None));
             return Ok(());
         };
         prop_assert!(!plan.blind, "{choice:?}");
@@ -363,59 +278,37 @@ proptest! {
         let levels: Vec<(u32, u64)> = plan.levels.iter().map(|level| (level.level, level.count)).collect();
         prop_assert_eq!(levels, wanted, "levels are numbered from n_f: {:?}", choice);
         for level in &plan.levels {
-            prop_assert_eq!((level.cells.len(), level.widths.len()), (reading.means.len(), reading.means.len()));
-            for q in 0..reading.means.len() {
-                let (cell, width) = reading.cell_and_width(q, level.count, choice.levels, choice.rho_e, choice.delta_e);
-                prop_assert!(close(level.cells[q], cell) && close(level.widths[q], width),
-                    "quantity {q} at {}: cell {} and width {}, read as {cell} and {width}: each has its own declared ends, and skipped levels no share", level.count, level.cells[q], level.widths[q]);
-                let [lo, hi] = reading.means[q];
-                prop_assert!(level.widths[q] < 0.5 * (hi - lo));
-            }
-            prop_assert_eq!(level.cell, largest(level.cells.iter().copied()));
-            prop_assert_eq!(level.width, largest(level.widths.iter().copied()));
+            let (cell, width) = reading.cell_and_width(level.count, choice.levels);
+            prop_assert!(close(level.cell, cell) && close(level.width, width), "{level:?}, read as {cell} and {width}");
+            prop_assert!(level.width < 0.5);
         }
-        let estimates = (k as usize * reading.means.len() * choice.levels) as f64;
-        prop_assert!(close(plan.rho_share * estimates, choice.rho_e), "estimates spend {} of rho", plan.rho_share * estimates);
-        prop_assert!(close(plan.delta_share * estimates, choice.delta_e), "estimates spend {} of delta", plan.delta_share * estimates);
+        let estimates = reading.entries * choice.levels as f64;
+        prop_assert!(close(plan.rho_share.unwrap() * estimates, problem.rho()));
+        prop_assert!(close(plan.delta_share.unwrap() * estimates, problem.delta()));
+        prop_assert!(close(plan.offset_c.unwrap(), 1f64.max(reading.l(choice.levels) / 2.0)));
         prop_assert_eq!(plan.first_informative_count, Some(choice.n_f));
         let rounds = plan.exploration_rounds.unwrap();
         prop_assert!(rounds < problem.horizon() && (rounds as f64 - reading.explore(choice.n_f)).abs() < 1.0 + 1e-9 * rounds as f64);
-        match &plan.clear {
-            None => prop_assert!(choice.stages.is_empty(), "{choice:?}"),
-            Some(clear) => {
-                prop_assert_eq!(&clear.stages, &choice.stages);
-                let (c0, c1) = reading.constants(&choice.stages);
-                prop_assert!(close(clear.c0, c0) && close(clear.c1, c1), "{} {}, read as {c0} {c1}", clear.c0, clear.c1);
-            }
-        }
-        let explorations = choice.stages.len().max(1) as u64;
         let epochs = match problem.policy() {
             Policy::Hard => k * choice.levels as u64 + 1,
-            _ => explorations + k * (choice.levels as u64 - 1) + 1,
+            _ => k * (choice.levels as u64 - 1) + 2,
         };
         prop_assert_eq!(plan.epochs_max, epochs.min(problem.horizon()));
-        let seen = plan.levels.iter().rfind(|level| level.count <= problem.horizon() / k);
-        prop_assert_eq!(plan.detectable_gap, seen.map(|level| 2.0 * level.widths[0]));
+        prop_assert_eq!(plan.detectable, plan.levels.last().map(|level| 2.0 * level.width).filter(|found| *found < 1.0));
     }
 
-    /// Where counts are small the first one is found by trying all of them: no smaller count has all widths below phi of
-    /// their declared ranges.
+    /// Where counts are small the first one is found by trying all of them: no smaller count has a width below phi.
     #[test]
     fn the_first_count_is_exact(draft in drafts()) {
         let problem = draft.build().unwrap();
         let Some(reading) = Reading::of(&problem) else { return Ok(()) };
-        let plan = Plan::of(problem.clone());
-        let Some(choice) = reading.choose() else { return Ok(()) };
-        let skipped = reading.fit(choice.rho_e, choice.delta_e).unwrap();
-        if skipped.0 > 3_000 {
+        let Some(choice) = reading.choose().filter(|choice| choice.n_f < 3_000) else { return Ok(()) };
+        if problem.explore().is_some() {
             return Ok(());
         }
-        // Counts are those of all fitting levels: skipping leaves them where they were.
-        let levels = skipped.1;
-        let scan = |phi: f64| (1..).find(|&n| reading.informative(n, phi, levels, choice.rho_e, choice.delta_e));
-        let first = plan.first_informative_count.unwrap();
-        let of = |phi: f64| (0..levels as u32).any(|i| scan(phi).map(|n: u64| n * reading.beta.pow(i)) == Some(first));
-        prop_assert!(of(0.3) || of(0.5), "{first} is neither {:?} nor {:?} times a power of {}", scan(0.3), scan(0.5), reading.beta);
+        let scan = |phi: f64| (1..=3_000).find(|&n| reading.cell_and_width(n, choice.levels).1 < phi);
+        let first = Plan::of(problem.clone()).first_informative_count;
+        prop_assert!(first == scan(0.3) || first == scan(0.5));
     }
 
     /// A blind plan's advice works, and a little less than it does not.
@@ -430,6 +323,7 @@ proptest! {
         if let Some(horizon) = plan.horizon_needed {
             prop_assert!(horizon > plan.problem.horizon());
             prop_assert!(!with_horizon(horizon).blind);
+            // A length of one's own is a share of the horizon: a shorter one may do by a sample that rounding gives.
             if plan.growth.is_some() || horizon > 2 {
                 prop_assert!(with_horizon(horizon - 1).blind, "horizon {} would do", horizon - 1);
             }
@@ -446,8 +340,8 @@ proptest! {
         }
     }
 
-    /// The bound is the sum of d over the pulls of a run that spreads them evenly, counted one by one: the longest declared
-    /// range while an action has no estimate, then twice the largest width at its level.
+    /// The bound is the sum of d over the pulls of a run that spreads them evenly, counted one by one: 1 while an action has no
+    /// estimate, then the most that its span can be at its level.
     #[test]
     fn the_tight_bound_is_the_sum_over_pulls(draft in drafts()) {
         let problem = draft.build().unwrap();
@@ -457,29 +351,81 @@ proptest! {
             return Ok(());
         }
         let plan = Plan::of(problem.clone());
-        let longest = largest(reading.means.iter().map(|[lo, hi]| hi - lo));
-        let d = |count: u64| plan.levels.iter().rfind(|level| level.count <= count).map_or(longest, |level| 2.0 * level.width);
+        let choice = reading.choose();
+        let d = |count: u64| reading.d(choice.as_ref(), count);
         let whole: f64 = (0..horizon / actions).map(d).sum();
         let part = (horizon % actions) as f64 / actions as f64 * d(horizon / actions);
-        let drawn = if problem.policy() == Policy::Free { 0.0 } else { (horizon as f64 * (1.0 / problem.delta()).ln() / 2.0).sqrt() };
-        let factor = problem.margin_min().map_or(1.0, |margin| 1.0 + 1.0 / margin);
+        let drawn = (horizon as f64 * (1.0 / problem.delta()).ln() / 2.0).sqrt();
+        let limited = !problem.thresholds().is_empty();
+        let factor = match problem.policy() {
+            _ if !limited => 1.0,
+            Policy::Soft => 4.0,
+            _ => 1.0 + 1.0 / problem.margin_min().unwrap(),
+        };
         let sum = actions as f64 * (whole + part) + drawn;
         let bound = (factor * sum).min(horizon as f64);
         prop_assert!((plan.regret_bound - bound).abs() <= 1e-6 * bound, "{} against {bound}", plan.regret_bound);
-        let violation = match problem.policy() {
-            Policy::Free => None,
-            Policy::Soft => Some(sum.min(horizon as f64)),
-            Policy::Hard => Some(0.0),
-        };
-        match (plan.violation_bound, violation) {
-            (Some(left), Some(right)) => prop_assert!((left - right).abs() <= 1e-6 * right),
-            (left, right) => prop_assert_eq!(left, right),
-        }
-        let failures = if problem.policy() == Policy::Free { 1.0 } else { 2.0 };
-        prop_assert!((plan.bound_probability - (1.0 - failures * problem.delta()).max(0.0)).abs() < 1e-12);
+        let violation = if problem.policy() == Policy::Soft && limited { sum.min(horizon as f64) } else { 0.0 };
+        prop_assert!((plan.violation_bound.unwrap() - violation).abs() <= 1e-6 * violation);
+        prop_assert!((plan.bound_probability - (1.0 - 2.0 * problem.delta()).max(0.0)).abs() < 1e-12);
         // d falls with the count, so spreading pulls evenly is the worst case.
         prop_assert!(plan.levels.windows(2).all(|pair| pair[1].width < pair[0].width));
+        let (of_spans, _) = plan.bounds_of_spans(actions as f64 * (whole + part), horizon);
+        prop_assert!((of_spans - bound).abs() <= 1e-6 * bound);
     }
+}
+
+/// Policy free's bound from the page, at three horizons; a blind plan promises nothing but the horizon.
+#[test]
+fn the_bound_of_a_trial_is_that_of_the_page() {
+    for (horizon, rho) in [(10_000u64, 0.3), (1_000_000, 0.1), (1_000_000_000_000, 0.5)] {
+        let plan = Plan::of(Problem::free(names(5), horizon, rho).build().unwrap());
+        let trial = plan.trial.as_ref().unwrap();
+        let (n, k, delta) = (trial.count as f64, 5.0, 0.01f64);
+        let sampling = 2.06 * ((4.0 * k / delta).ln() / (2.0 * n)).sqrt();
+        let noise = (2.0 * (k - 1.0) / delta).ln() / trial.scale;
+        let loss = ((1.0 + 2.0 * trial.offset_c / n) * (noise + sampling)).min(1.0);
+        let bound = k * n + (horizon as f64 - k * n) * loss;
+        assert!(close(plan.regret_bound, bound.min(horizon as f64)));
+        assert_eq!((plan.violation_bound, plan.bound_probability), (None, 0.98));
+        assert_eq!(plan.bounds_at(trial.count).0, n);
+    }
+    let blind = Plan::of(Problem::free(names(5), 5, 0.3).build().unwrap());
+    assert!(blind.blind && blind.regret_bound == 5.0);
+    assert_eq!((blind.horizon_needed, blind.rho_needed), (Some(6), None));
+    assert!(!Plan::of(Problem::free(names(5), 6, 0.3).build().unwrap()).blind);
+}
+
+/// A length of one's own, where it is and where it is not enough.
+#[test]
+fn exploration_takes_the_share_that_is_asked_for() {
+    let plan = Plan::of(
+        Problem::free(names(5), 1_000_000, 0.3)
+            .explore(0.1)
+            .build()
+            .unwrap(),
+    );
+    let trial = plan.trial.as_ref().unwrap();
+    assert_eq!(
+        (trial.count, plan.exploration_rounds),
+        (20_000, Some(100_000))
+    );
+    let soft = |horizon: u64, share: f64| {
+        let draft = Problem::soft(names(3), horizon, 0.5).cost("cost", [0.0, 1.0], 0.5);
+        Plan::of(draft.explore(share).build().unwrap())
+    };
+    let plan = soft(100_000, 0.3);
+    assert_eq!(
+        (plan.levels.len(), plan.first_informative_count),
+        (1, Some(10_000))
+    );
+    let short = soft(1_000, 0.01);
+    assert!(short.blind);
+    let needed = short.horizon_needed.unwrap();
+    assert!(
+        !soft(needed, 0.01).blind && soft(needed - 1, 0.01).blind,
+        "{needed}"
+    );
 }
 
 /// The same problem with another horizon and rho.
@@ -489,14 +435,21 @@ fn rebuilt(problem: &Problem, horizon: u64, rho: f64) -> Problem {
         Profile::Tight { growth } => draft.growth(growth),
         Profile::Paper => draft.paper(),
     };
-    for (cost, threshold) in problem.thresholds().iter().enumerate() {
-        draft = draft.cost(format!("cost {cost}"), [0.0, 1.0], *threshold);
+    for quantity in 1..problem.quantities() {
+        let cost = problem.quantity(quantity);
+        let own = cost.by_action.iter().map(|range| [range.low, range.high]);
+        let range: debora::problem::CostRange = match cost.by_action.is_empty() {
+            true => [cost.range.low, cost.range.high].into(),
+            false => own.collect::<Vec<_>>().into(),
+        };
+        draft = match problem.threshold(quantity - 1) {
+            Some(threshold) => draft.cost(cost.name.clone(), range, threshold),
+            None => draft.watch(cost.name.clone(), range),
+        };
     }
-    for quantity in 0..problem.quantities() {
-        let means = problem.means(quantity);
-        let name = problem.quantity(quantity).name.clone();
-        draft = draft.mean(name, [means.low, means.high]);
-    }
+    draft = problem
+        .explore()
+        .map_or(draft.clone(), |share| draft.explore(share));
     if let Some(safe) = problem.safe() {
         draft = draft.safe_with_margins(safe.strategy.probabilities(), safe.margins.clone());
     }
@@ -521,21 +474,18 @@ fn one_round_is_blind_and_has_one_epoch() {
 #[test]
 fn hard_exploration_takes_the_expected_path() {
     use debora::key::Label;
-    for (safe, margin, high) in [
-        ([0.999, 0.001, 0.0], 0.125, 1.0),
-        ([0.5, 0.5, 0.0], 0.125, 1.0),
-        ([1.0, 0.0, 0.0], 0.5, 1.0),
-        ([0.4, 0.3, 0.3], 0.05, 1.0),
-        ([1.0, 0.0, 0.0], 0.125, 0.75),
+    for (safe, margin) in [
+        ([0.999, 0.001, 0.0], 0.125),
+        ([0.5, 0.5, 0.0], 0.125),
+        ([1.0, 0.0, 0.0], 0.5),
+        ([0.4, 0.3, 0.3], 0.05),
     ] {
-        let draft = Problem::hard(names(3), 3_000_000, 0.5)
-            .cost("cost", [0.0, 1.0], 0.5)
-            .mean("cost", [0.0, high]);
+        let draft = Problem::hard(names(3), 3_000_000, 0.5).cost("cost", [0.0, 1.0], 0.5);
         let plan = Plan::of(draft.safe_with_margins(safe, [margin]).build().unwrap());
         let first = plan.first_informative_count.unwrap();
         let expected = plan.exploration_rounds.unwrap() as f64;
-        // A candidate nothing is known of may cost as much as is declared, and no more.
-        let sigma = (high - 0.5) / (high - 0.5 + margin);
+        // A candidate nothing is known of may cost as much as its range has.
+        let sigma = 0.5 / (0.5 + margin);
         let explore = |run: u64| {
             let key = debora::Key::from(1u64).derive(run, 0);
             let mut counts = [0u64; 3];
@@ -564,51 +514,6 @@ fn hard_exploration_takes_the_expected_path() {
     }
 }
 
-/// Numbers from another language, a screen of Python that reads the page a third time.
-#[test]
-fn plans_are_those_of_a_few_lines_of_python() {
-    let near = |left: f64, right: f64| assert!(close(left, right), "{left} is not {right}");
-    // Four levels fit from 8098 on; beside the clear test the first is skipped, as 5 * 64784 rounds are below a hundredth
-    // of the horizon, and three share the budget.
-    let free = |horizon: u64| Problem::free(names(5), horizon, 0.3).delta(0.05);
-    let plan = Plan::of(free(100_000_000).build().unwrap());
-    let counts: Vec<u64> = plan.levels.iter().map(|level| level.count).collect();
-    assert_eq!(counts, [64_784, 518_272, 4_146_176]);
-    let clear = plan.clear.as_ref().unwrap();
-    assert_eq!(clear.stages, [127, 1_013, 8_098, 64_784]);
-    near(clear.c0, 2.768653279246004);
-    near(clear.c1, 5.3976488601562185);
-    near(plan.levels[0].width, 0.08128467978185609);
-    near(plan.levels[2].width, 0.010160584972732012);
-    // Small rates, declared: one level, whose width is below .3 of the declared range, not of the whole.
-    let plan = Plan::of(free(1_000_000).mean("reward", [0.0, 0.05]).build().unwrap());
-    assert_eq!(plan.first_informative_count, Some(54_315));
-    near(plan.levels[0].width, 0.014999944910680914);
-    // Two quantities with ends of their own; the narrower decides the count.
-    let soft = Problem::soft(names(3), 1_000_000, 0.3).delta(0.05);
-    let soft = soft
-        .cost("cost", [0.0, 1.0], 0.02)
-        .mean("cost", [0.0, 0.05]);
-    let plan = Plan::of(soft.build().unwrap());
-    assert_eq!(plan.first_informative_count, Some(45_220));
-    near(plan.levels[0].widths[0], 0.034315958997236815);
-    near(plan.levels[0].widths[1], 0.014999965993964234);
-    // Too short for the test, then too short for .3 as well.
-    for (horizon, count, width) in [(400, 33, 0.29590770138474515), (40, 12, 0.4907074090348643)] {
-        let plan = Plan::of(
-            Problem::free(names(2), horizon, 0.9)
-                .delta(0.4)
-                .build()
-                .unwrap(),
-        );
-        assert_eq!(
-            (plan.first_informative_count, &plan.clear),
-            (Some(count), &None)
-        );
-        near(plan.levels[0].width, width);
-    }
-}
-
 /// The properties above would show little if their problems missed a path. The generator's seed is fixed, so these are facts.
 #[test]
 fn the_problems_reach_every_path() {
@@ -616,12 +521,8 @@ fn the_problems_reach_every_path() {
     let mut runner = proptest::test_runner::TestRunner::new(crate::common::cases(1));
     let mut seen = std::collections::BTreeMap::new();
     for _ in 0..2_000 {
-        let problem = drafts()
-            .new_tree(&mut runner)
-            .unwrap()
-            .current()
-            .build()
-            .unwrap();
+        let drawn = drafts().new_tree(&mut runner).unwrap();
+        let problem = drawn.current().build().unwrap();
         let Some(reading) = Reading::of(&problem) else {
             continue;
         };
@@ -631,143 +532,22 @@ fn the_problems_reach_every_path() {
             note("blind", true);
             continue;
         };
-        let (n_1, levels) = reading.fit(choice.rho_e, choice.delta_e).unwrap();
-        let tested = !choice.stages.is_empty();
-        let phi = |phi: f64| reading.informative(n_1, phi, levels, choice.rho_e, choice.delta_e);
-        note("tested", tested);
-        note("skipped", levels > choice.levels);
+        let explore = problem.explore().is_some();
+        note("a length of its own", explore);
         note(
-            "free without the test",
-            problem.policy() == Policy::Free && !tested,
+            "second attempt",
+            !explore && reading.cell_and_width(choice.n_f, choice.levels).1 >= 0.3,
         );
-        note("second attempt", !phi(0.3));
         note("several levels", choice.levels > 1);
+        let all = (reading.k as usize * (problem.limited().len() + 1)) as f64;
+        note("known entries", reading.entries < all);
         note(
-            "declared",
-            reading.means.iter().any(|means| *means != [0.0, 1.0]),
+            "watched",
+            problem.limited().len() + 1 < problem.quantities(),
         );
         note("hard", problem.policy() == Policy::Hard);
         note("soft", problem.policy() == Policy::Soft);
     }
-    assert_eq!(seen.len(), 9);
-    assert!(seen.values().all(|&times| times >= 20), "{seen:?}");
-}
-
-/// Declared means are in the user's units, and the plan is that of the unit scale.
-#[test]
-fn declared_means_follow_their_range() {
-    let plan = |reward: [f64; 2], mean: [f64; 2], price: [f64; 2], dear: [f64; 2], limit: f64| {
-        let draft = Problem::soft(names(3), 1_000_000, 0.5).reward("clicks", reward);
-        let draft = draft
-            .mean("clicks", mean)
-            .cost("price", price, limit)
-            .mean("price", dear);
-        Plan::of(draft.build().unwrap())
-    };
-    let unit = plan([0.0, 1.0], [0.0, 0.25], [0.0, 1.0], [0.5, 1.0], 0.75);
-    let user = plan([-4.0, 4.0], [-4.0, -2.0], [10.0, 12.0], [11.0, 12.0], 11.5);
-    assert_eq!(user.levels, unit.levels);
-    assert_eq!(user.regret_bound, unit.regret_bound);
-}
-
-/// What each policy's plan may spend, in long and in short runs: rho and delta in all, over the estimates that are made.
-fn spent(draft: Draft) -> (f64, f64, Plan) {
-    let plan = Plan::of(draft.build().unwrap());
-    let problem = &plan.problem;
-    let estimates = problem.actions().len() * problem.quantities_estimated() * plan.levels.len();
-    let estimates = estimates as f64;
-    (
-        plan.rho_share * estimates,
-        plan.delta_share * estimates,
-        plan,
-    )
-}
-
-/// Beside the clear test estimates have 3/4 of rho and half of delta: the last stage's thresholds are made for a chance of .75
-/// rho that estimates differ where neither run commits, and wrong leaders have the other half of delta. Where no test is
-/// made there is nobody to share with.
-#[test]
-fn beside_the_clear_test_estimates_leave_it_its_part() {
-    let (rho, delta, plan) = spent(Problem::free(names(5), 100_000_000, 0.3).delta(0.05));
-    assert!(plan.clear.is_some());
-    assert!(
-        close(rho, 0.75 * 0.3),
-        "estimates spend {rho} of rho beside the test"
-    );
-    assert!(
-        close(delta, 0.5 * 0.05),
-        "estimates spend {delta} of delta beside the test"
-    );
-    let cost = |draft: Draft| draft.cost("cost", [0.0, 1.0], 0.5).delta(0.05);
-    let hard = Problem::hard(names(5), 100_000_000, 0.3);
-    for draft in [
-        Problem::free(names(5), 30_000, 0.3).delta(0.05),
-        cost(Problem::soft(names(5), 100_000_000, 0.3)),
-        cost(hard.safe_with_margins([1.0, 0.0, 0.0, 0.0, 0.0], [0.1])),
-    ] {
-        let (rho, delta, plan) = spent(draft);
-        assert!(plan.clear.is_none() && !plan.blind);
-        assert!(
-            close(rho, 0.3) && close(delta, 0.05),
-            "without a test {rho} and {delta} are spent"
-        );
-    }
-}
-
-/// A level that is skipped is never estimated, so a share for it would be spent by nobody and make every width larger. Four
-/// levels fit here from 8098 on, the first of them is skipped, and three share.
-#[test]
-fn skipped_levels_have_no_share() {
-    let (_, _, plan) = spent(Problem::free(names(5), 100_000_000, 0.3).delta(0.05));
-    assert_eq!((plan.levels.len(), plan.levels[0].count), (3, 8 * 8_098));
-    let shares = 0.75 * 0.3 / plan.rho_share;
-    assert!(close(shares, 5.0 * 3.0), "{shares} shares of 15 estimates");
-}
-
-/// A world that one stage leaves in doubt must be clear at the next: sqrt(count) grows by 2.8 at least, which the constants c1
-/// rest on. Growing fourfold it would by 2. And no stage is so small that E|D1 - D2| <= 1.1 is not proved.
-#[test]
-fn a_stage_ends_the_doubt_of_the_one_before() {
-    for (actions, rho, octaves) in [(2, 0.9, 24), (5, 0.3, 27), (20, 0.1, 40), (1_000, 0.5, 45)] {
-        let draft = Problem::free(names(actions), 1 << octaves, rho);
-        let clear = Plan::of(draft.build().unwrap())
-            .clear
-            .expect("room for the test");
-        assert!(clear.stages.len() >= 3);
-        for pair in clear.stages.windows(2) {
-            let growth = (pair[1] as f64 / pair[0] as f64).sqrt();
-            assert!(
-                (2.8..=8f64.sqrt()).contains(&growth),
-                "{pair:?} grow by {growth} in the root"
-            );
-        }
-        let least = 64f64.max(15.0 * (actions as f64).ln()).max(rho.powi(-2));
-        let first = clear.stages[0] as f64;
-        assert!(
-            first >= least && first < 8.0 * least,
-            "the first stage has {first} samples, at least {least}"
-        );
-    }
-}
-
-/// The declared ends of one quantity say nothing of another: costs below .05 are known sooner than rewards, and each has its
-/// own cell, whose share of rho is spent exactly.
-#[test]
-fn every_quantity_has_the_width_of_its_own_ends() {
-    let draft = |cost: [f64; 2], reward: [f64; 2]| {
-        let draft = Problem::soft(names(3), 1_000_000, 0.3).mean("reward", reward);
-        draft.cost("cost", [0.0, 1.0], 0.02).mean("cost", cost)
-    };
-    let plan = Plan::of(draft([0.0, 0.05], [0.0, 1.0]).build().unwrap());
-    let level = &plan.levels[0];
-    assert!(
-        level.widths[1] < 0.5 * level.widths[0],
-        "rewards of any kind have no small variance: {level:?}"
-    );
-    let swapped = Plan::of(draft([0.0, 1.0], [0.0, 0.05]).build().unwrap());
-    let reversed: Vec<f64> = swapped.levels[0].widths.iter().rev().copied().collect();
-    assert_eq!(
-        (swapped.levels[0].count, reversed),
-        (level.count, level.widths.clone())
-    );
+    assert_eq!(seen.len(), 8);
+    assert!(seen.values().all(|&times| times >= 10), "{seen:?}");
 }

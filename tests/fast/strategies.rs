@@ -4,9 +4,10 @@
 //! planning, and the cautious strategy. None of it uses `src/policy.rs` or the linear program.
 
 use debora::key::{Label, to_uniform};
+use debora::line::Line;
 use debora::mean::round_to_cell;
 use debora::problem::Draft;
-use debora::record::HardRule;
+use debora::record::Rule;
 use debora::{Engine, EpochRecord, Estimate, Key, Kind, Plan, Policy, Problem, Profile};
 
 use crate::common::{best_vertex, names, smooth_epoch};
@@ -16,11 +17,12 @@ fn dice(case: u64, of: u64, number: u64) -> f64 {
     to_uniform(Key::from(77u64).block(Label::Derive, [case, of, number])[0])
 }
 
-/// What a policy knows of the actions: the latest estimate and width per quantity and action.
+/// What a policy knows of the actions, per quantity and action: the ends of the latest estimate, and what lies caution's part of
+/// the way to the upper one.
 struct Known {
-    values: Vec<Vec<f64>>,
-    widths: Vec<Vec<f64>>,
-    estimated: Vec<bool>,
+    low: Vec<Vec<f64>>,
+    mid: Vec<Vec<f64>>,
+    high: Vec<Vec<f64>>,
 }
 
 impl Known {
@@ -33,54 +35,53 @@ impl Known {
             Profile::Paper => plan.levels[0].width,
             Profile::Tight { .. } => f64::NAN,
         };
+        let all = |value: f64| vec![vec![value; actions]; quantities];
         Self {
-            values: vec![vec![0.5; actions]; quantities],
-            widths: vec![vec![width; actions]; quantities],
-            estimated: vec![false; actions],
+            low: all(0.5 - width),
+            mid: all(0.5),
+            high: all(0.5 + width),
         }
     }
 
-    fn learn(&mut self, estimates: &[Estimate]) {
+    /// Ends on the line in profile tight; the most that a reward may be has the excess beyond the line's end on it.
+    fn learn(&mut self, plan: &Plan, estimates: &[Estimate]) {
         for estimate in estimates {
             let (q, a) = (estimate.quantity as usize, estimate.action as usize);
-            self.values[q][a] = estimate.estimate;
-            self.widths[q][a] = estimate.width;
-            self.estimated[a] = true;
+            let Some(c) = plan.offset_c else {
+                self.low[q][a] = estimate.estimate - estimate.width;
+                self.high[q][a] = estimate.estimate + estimate.width;
+                continue;
+            };
+            let (n, w) = (estimate.count as f64, estimate.width);
+            let y = (estimate.offset + estimate.index.unwrap() as f64 + 0.5) * estimate.cell;
+            let y0 = c.sqrt().atan2((n + c).sqrt());
+            let y1 = std::f64::consts::FRAC_PI_2 - y0;
+            let mean = |y: f64| {
+                let sine = y.max(y0).min(y1).sin();
+                (((n + 2.0 * c) * sine * sine - c) / n).clamp(0.0, 1.0)
+            };
+            let shown = [estimate.low, estimate.estimate, estimate.high];
+            for (shown, at) in shown.into_iter().zip([y - w, y, y + w]) {
+                assert!((shown - mean(at)).abs() < 1e-9, "{estimate:?}");
+            }
+            self.low[q][a] = mean(y - w);
+            self.mid[q][a] = mean(y + plan.problem.caution() * w);
+            let excess = if q == 0 { (y + w - y1).max(0.0) } else { 0.0 };
+            self.high[q][a] = (mean(y + w) + excess).min(self.low[q][a] + 1.0);
         }
     }
 
     fn index(&self) -> Vec<f64> {
-        let both = self.values[0].iter().zip(&self.widths[0]);
-        both.map(|(value, width)| value + width).collect()
+        self.high[0].clone()
     }
 
-    /// Costs shifted by their whole width, within the declared ends in profile tight.
-    fn costs(&self, problem: &Problem, sign: f64) -> Vec<Vec<f64>> {
-        let ends = |q: usize| match problem.profile() {
-            Profile::Tight { .. } => [problem.means(q).low, problem.means(q).high],
-            Profile::Paper => [f64::NEG_INFINITY, f64::INFINITY],
+    /// How far apart the ends of each action lie, at most.
+    fn spans(&self) -> Vec<f64> {
+        let widest = |a: usize| {
+            let ends = self.low.iter().zip(&self.high);
+            ends.map(|(low, high)| high[a] - low[a]).fold(0.0, f64::max)
         };
-        (1..self.values.len())
-            .map(|q| {
-                let both = self.values[q].iter().zip(&self.widths[q]);
-                let [lo, hi] = ends(q);
-                // A cost is clipped where it points to: optimism at the lower end, pessimism at the upper one.
-                both.map(|(value, width)| {
-                    if sign < 0.0 {
-                        (value - width).max(lo)
-                    } else {
-                        (value + width).min(hi)
-                    }
-                })
-                .collect()
-            })
-            .collect()
-    }
-
-    /// Twice the largest width over the quantities, action by action.
-    fn doubt(&self) -> Vec<f64> {
-        let widest = |a: usize| self.widths.iter().map(|row| row[a]).fold(0.0, f64::max);
-        (0..self.estimated.len()).map(|a| 2.0 * widest(a)).collect()
+        (0..self.low[0].len()).map(widest).collect()
     }
 }
 
@@ -142,8 +143,9 @@ struct Seen {
     infeasible: u32,
     cautious: u32,
     uncautious: u32,
-    clipped_low: u32,
-    clipped_high: u32,
+    moderate: u32,
+    optimistic: u32,
+    least_excess: u32,
 }
 
 /// Checks an exploring epoch.
@@ -174,15 +176,7 @@ fn check_exploring(plan: &Plan, record: &EpochRecord) {
         return;
     }
     // Nothing is estimated: a candidate may cost whatever is declared possible, and no more than that.
-    let worst: Vec<f64> = (1..problem.quantities())
-        .map(|q| {
-            if problem.profile() == Profile::Paper {
-                1.0
-            } else {
-                problem.means(q).high
-            }
-        })
-        .collect();
+    let worst = vec![1.0; problem.quantities() - 1];
     let sigma = sigma(problem, &worst);
     assert!(
         (record.sigma - sigma).abs() < 1e-12,
@@ -200,28 +194,58 @@ fn check_exploring(plan: &Plan, record: &EpochRecord) {
     );
 }
 
-fn check_soft(problem: &Problem, known: &Known, record: &EpochRecord) {
-    let low = known.costs(problem, -1.0);
-    match best_vertex(&known.index(), &rows(&low), problem.thresholds()) {
-        None => assert_eq!(record.kind, Kind::Infeasible),
-        Some((_, best)) => {
-            assert_eq!(
-                record.kind,
-                Kind::Estimate,
-                "some strategy may be safe for all that is known"
-            );
-            assert_near(
-                &record.strategy,
-                &best,
-                "the best that may be safe: costs less their whole width, within their declared ends",
-            );
+fn check_soft(problem: &Problem, known: &Known, record: &EpochRecord, seen: &mut Seen) {
+    let (index, limits) = (known.index(), problem.thresholds());
+    let Some((most, best)) = best_vertex(&index, &rows(&known.low[1..]), limits) else {
+        assert_eq!(record.kind, Kind::Infeasible);
+        return;
+    };
+    assert_eq!(
+        record.kind,
+        Kind::Estimate,
+        "some strategy may be safe for all that is known"
+    );
+    let paid = |strategy: &[f64]| 3.0 * dot(&known.spans(), strategy);
+    let moderate = best_vertex(&index, &rows(&known.mid[1..]), limits);
+    let rule = match &moderate {
+        _ if problem.profile() == Profile::Paper => Rule::Optimistic,
+        Some((value, moderate)) => {
+            let (lost, paid) = (most - value, paid(moderate));
+            if (lost - paid).abs() < 1e-9 * paid {
+                return;
+            }
+            if lost <= paid {
+                Rule::Moderate
+            } else {
+                Rule::Optimistic
+            }
         }
-    }
+        // The least excess is not enumerated: what is played in its place must meet both conditions.
+        None if record.rule == Some(Rule::Moderate) => {
+            let kept = known.low[1..].iter().zip(limits);
+            assert!(
+                kept.into_iter()
+                    .all(|(row, limit)| dot(row, &record.strategy) <= limit + 1e-9)
+            );
+            assert!(most - dot(&index, &record.strategy) <= paid(&record.strategy) + 1e-9);
+            seen.least_excess += 1;
+            return;
+        }
+        None => Rule::Optimistic,
+    };
+    assert_eq!(record.rule, Some(rule));
+    let wanted = match (rule, &moderate) {
+        (Rule::Moderate, Some((_, moderate))) => moderate,
+        _ => &best,
+    };
+    seen.moderate += u32::from(rule == Rule::Moderate);
+    seen.optimistic += u32::from(rule == Rule::Optimistic);
+    assert_near(&record.strategy, wanted, "the best that its rule allows");
 }
 
 fn check_hard(problem: &Problem, known: &Known, record: &EpochRecord, seen: &mut Seen) {
     let safe = problem.safe().unwrap();
-    let (low, high) = (known.costs(problem, -1.0), known.costs(problem, 1.0));
+    let (low, high) = (known.low[1..].to_vec(), known.high[1..].to_vec());
     let index = known.index();
     let Some((most, optimist)) = best_vertex(&index, &rows(&low), problem.thresholds()) else {
         assert_eq!((record.kind, record.sigma), (Kind::Infeasible, 1.0));
@@ -232,15 +256,15 @@ fn check_hard(problem: &Problem, known: &Known, record: &EpochRecord, seen: &mut
     let planned = with_safe_column(problem, &index, &high);
     let given_up = most - dot(&index, &planned);
     let lambda_min = safe.margins.iter().copied().fold(f64::INFINITY, f64::min);
-    let paid = dot(&known.doubt(), &planned) / lambda_min;
+    let paid = dot(&known.spans(), &planned) / lambda_min;
     if (given_up - paid).abs() < 1e-9 * paid {
         return;
     }
     if given_up <= paid && !paper {
         assert_eq!(
             record.rule,
-            Some(HardRule::Plan),
-            "what the plan gives up, {given_up}, is paid by widths that its pulls shrink, {paid}"
+            Some(Rule::Plan),
+            "what the plan gives up, {given_up}, is paid by spans that its pulls shrink, {paid}"
         );
         assert_near(
             &record.strategy,
@@ -253,7 +277,7 @@ fn check_hard(problem: &Problem, known: &Known, record: &EpochRecord, seen: &mut
     }
     assert_eq!(
         record.rule,
-        Some(HardRule::Mix),
+        Some(Rule::Mix),
         "the plan would give up {given_up} and its pulls pay {paid}: it could get stuck"
     );
     assert_near(&record.candidate, &optimist, "the optimistic candidate");
@@ -286,12 +310,8 @@ fn check_hard(problem: &Problem, known: &Known, record: &EpochRecord, seen: &mut
 fn check_cautious(engine: &Engine, known: &Known, seen: &mut Seen) {
     let problem = engine.problem();
     let cautious = engine.recommendation().cautious;
-    let high = known.costs(problem, 1.0);
-    let worth: Vec<f64> = known.values[0]
-        .iter()
-        .zip(&known.widths[0])
-        .map(|(r, w)| r - w)
-        .collect();
+    let high = known.high[1..].to_vec();
+    let worth = known.low[0].clone();
     let best = match problem.policy() {
         Policy::Hard => Some(with_safe_column(problem, &worth, &high)),
         Policy::Soft => {
@@ -316,10 +336,10 @@ fn check_cautious(engine: &Engine, known: &Known, seen: &mut Seen) {
     };
     for (cost, interval) in cautious.costs.iter().enumerate() {
         assert!(
-            interval.high <= problem.threshold(cost) + 1e-9,
+            interval.high <= problem.threshold(cost).unwrap() + 1e-9,
             "a cautious strategy may cost {} of {}",
             interval.high,
-            problem.threshold(cost)
+            problem.threshold(cost).unwrap()
         );
     }
 }
@@ -329,19 +349,10 @@ fn check_epoch(engine: &Engine, known: &mut Known, key: Key, seen: &mut Seen) {
     let problem = &plan.problem;
     let record = engine.open_record();
     check_estimates(plan, record, key);
-    known.learn(&record.estimates);
+    known.learn(plan, &record.estimates);
     if record.kind == Kind::Explore {
         check_exploring(plan, record);
         return;
-    }
-    let low = known.costs(problem, -1.0);
-    let high = known.costs(problem, 1.0);
-    for q in 1..known.values.len() {
-        let clipped = |ends: &[f64], sign: f64| {
-            (0..ends.len()).any(|a| ends[a] != known.values[q][a] + sign * known.widths[q][a])
-        };
-        seen.clipped_low += u32::from(clipped(&low[q - 1], -1.0));
-        seen.clipped_high += u32::from(clipped(&high[q - 1], 1.0));
     }
     seen.infeasible += u32::from(record.kind == Kind::Infeasible);
     match problem.policy() {
@@ -352,7 +363,7 @@ fn check_epoch(engine: &Engine, known: &mut Known, key: Key, seen: &mut Seen) {
                 "free plays the largest index, the first of equals"
             );
         }
-        Policy::Soft => check_soft(problem, known, record),
+        Policy::Soft => check_soft(problem, known, record, seen),
         Policy::Hard => check_hard(problem, known, record, seen),
     }
     check_cautious(engine, known, seen);
@@ -378,11 +389,7 @@ fn check_estimates(plan: &Plan, record: &EpochRecord, key: Key) {
                     "levels are numbered from the first estimated count"
                 );
                 let level_of = &plan.levels[level];
-                (
-                    [a, q, level as u64],
-                    level_of.cells[q as usize],
-                    level_of.widths[q as usize],
-                )
+                ([a, q, level as u64], level_of.cell, level_of.width)
             }
             Profile::Paper => {
                 assert_eq!(estimate.level, None);
@@ -404,8 +411,17 @@ fn check_estimates(plan: &Plan, record: &EpochRecord, key: Key) {
                 && (estimate.width - width).abs() <= 1e-12 * width,
             "quantity {q} has its own cell {cell} and width {width}: {estimate:?}"
         );
-        let (index, rounded) = round_to_cell(estimate.mean, estimate.cell, estimate.offset);
-        assert_eq!((estimate.index, estimate.estimate), (index, rounded));
+        let Some(offset_c) = plan.offset_c else {
+            let (index, rounded) = round_to_cell(estimate.mean, estimate.cell, estimate.offset);
+            assert_eq!((estimate.index, estimate.estimate), (index, rounded));
+            continue;
+        };
+        let place = Line::new(estimate.count, offset_c).of_mean(estimate.mean);
+        let cells = place / estimate.cell - estimate.offset;
+        // From the mean, whose last bit may be another than the sum's: not next to an edge.
+        if (cells - cells.round()).abs() > 1e-9 {
+            assert_eq!(estimate.index, Some(cells.floor() as i64), "{estimate:?}");
+        }
     }
 }
 
@@ -413,22 +429,10 @@ fn threshold(case: u64, cost: u64) -> f64 {
     0.3 + 0.3 * dice(case, 1, cost)
 }
 
-/// Limits and declared ends of a case. Thresholds lie where costs do, so that limits bind.
+/// Limits of a case. Thresholds lie where costs do, so that limits bind.
 fn limited(draft: Draft, case: u64, costs: u64) -> Draft {
     (0..costs).fold(draft, |draft, cost| {
-        let name = format!("cost {cost}");
-        let draft = draft.cost(&name, [0.0, 1.0], threshold(case, cost));
-        // Every other case declares where costs lie.
-        if case.is_multiple_of(2) {
-            return draft;
-        }
-        draft.mean(
-            name,
-            [
-                0.05 + 0.05 * dice(case, 2, cost),
-                0.75 + 0.2 * dice(case, 3, cost),
-            ],
-        )
+        draft.cost(format!("cost {cost}"), [0.0, 1.0], threshold(case, cost))
     })
 }
 
@@ -505,7 +509,7 @@ fn play(policy: Policy, paper: bool, cases: u64) -> Seen {
             check_epoch(&engine, &mut known, key, &mut seen);
             let epoch = smooth_epoch(&engine, &means);
             engine.tell_epoch(&epoch).unwrap();
-            if engine.open_record().kind == Kind::Commit {
+            if engine.open_record().decided().is_some() {
                 break;
             }
         }
@@ -515,36 +519,22 @@ fn play(policy: Policy, paper: bool, cases: u64) -> Seen {
 }
 
 #[test]
-fn free_strategies_follow_from_the_estimates() {
-    let seen = play(Policy::Free, false, 300);
-    assert!(seen.cautious > 300, "{seen:?}");
-}
-
-#[test]
 fn soft_strategies_follow_from_the_estimates() {
     let seen = play(Policy::Soft, false, 300);
     assert!(
-        seen.infeasible > 10 && seen.cautious > 100 && seen.uncautious > 100,
+        seen.infeasible > 10 && seen.cautious > 100 && seen.uncautious > 10,
         "{seen:?}"
     );
-    assert!(
-        seen.clipped_low > 100 && seen.clipped_high > 100,
-        "{seen:?}"
-    );
+    assert!(seen.moderate > 100 && seen.optimistic > 5, "{seen:?}");
 }
 
-/// Mixing is rare, as it ends the doubt it lives on; where it takes over exactly is tested beside the rule.
+/// Mixing is rarer than these cases reach, as spans pay for most of what a plan gives up: where it takes over is tested beside
+/// the rule, and in `safety.rs` on a world that comes to it.
 #[test]
 fn hard_strategies_follow_from_the_estimates() {
     let seen = play(Policy::Hard, false, 300);
-    assert!(
-        seen.mix >= 5 && seen.plan > 500 && seen.planned_mixtures > 50,
-        "{seen:?}"
-    );
-    assert!(
-        seen.cautious > 100 && seen.clipped_low > 100 && seen.clipped_high > 100,
-        "{seen:?}"
-    );
+    assert!(seen.plan > 500 && seen.planned_mixtures > 50, "{seen:?}");
+    assert!(seen.cautious > 100, "{seen:?}");
 }
 
 /// Profile paper, whose decisions are those of values version 1.

@@ -12,12 +12,12 @@ use debora::measure::SpecText;
 use debora::spec::Simulated;
 
 const SOFT: &str = "policy = 'soft'\nhorizon = 1e6\nrho = 0.3\nkey = 42\nactions = 20\n\
-    [reward]\nname = 'clicks'\nrange = [0, 2]\nmean = [0.5, 1.5]\n\
+    [reward]\nname = 'clicks'\nrange = [0, 2]\n\
     [[cost]]\nname = 'price'\nrange = [0, 10]\nthreshold = 2\n\
     [world]\nkind = 'random'\nlaw = 'uniform'\n";
 
 const HARD: &str = "policy = 'hard'\nhorizon = 1e6\nrho = 0.3\nkey = 42\nactions = 12\n\
-    [[cost]]\nname = 'price'\nthreshold = 0.5\nmean = [0.1, 0.9]\n[[cost]]\nname = 'wait'\nthreshold = 0.3\n\
+    [[cost]]\nname = 'price'\nthreshold = 0.5\n[[cost]]\nname = 'wait'\nthreshold = 0.3\n\
     [safe]\nstrategy = { a1 = 0.5, a7 = 0.5 }\nmargin = { price = 0.2, wait = 0.1 }\n\
     [world]\nkind = 'random'\nlaw = 'uniform'\n";
 
@@ -55,9 +55,9 @@ fn rewards_lie_as_their_law_says() {
         met(&simulated(&spec(SOFT, &overrides)), pair).means()[0].clone()
     };
     for pair in 0..50 {
-        // Means are declared from 0.25 to 0.75 of the range, and a gap of 0.2 clicks is a tenth of it.
+        // A gap of 0.2 clicks is a tenth of the range.
         let uniform = rewards("uniform", "", pair);
-        assert!(uniform.iter().all(|mean| (0.25..=0.75).contains(mean)));
+        assert!(uniform.iter().all(|mean| (0.0..=1.0).contains(mean)));
         let gap = in_order(rewards("gap", "0.2", pair));
         assert!(
             (gap[19] - 0.55).abs() < 1e-12
@@ -74,9 +74,7 @@ fn rewards_lie_as_their_law_says() {
         assert!((stairs[0] + stairs[19] - 1.0).abs() < 1e-12);
         let sparse = in_order(rewards("sparse", "0.2", pair));
         assert!(
-            sparse[..18].iter().all(|&mean| mean == 0.25)
-                && sparse[18] >= 0.35
-                && sparse[19] <= 0.75,
+            sparse[..18].iter().all(|&mean| mean == 0.0) && sparse[18] >= 0.1 && sparse[19] <= 1.0,
             "{sparse:?}"
         );
     }
@@ -118,11 +116,11 @@ fn means_that_are_called_uniform_are() {
     };
     let uniform = means(&[], 100);
     let sparse = means(&[("world.law", "sparse"), ("world.gap", "0.2")], 1_000);
-    let sparse: Vec<f64> = sparse.into_iter().filter(|&mean| mean > 0.25).collect();
+    let sparse: Vec<f64> = sparse.into_iter().filter(|&mean| mean > 0.0).collect();
     assert_eq!((uniform.len(), sparse.len()), (2_000, 2_000));
     let off = [
-        off_uniform(uniform, [0.25, 0.75]),
-        off_uniform(sparse, [0.35, 0.75]),
+        off_uniform(uniform, [0.0, 1.0]),
+        off_uniform(sparse, [0.1, 1.0]),
     ];
     assert!(off.iter().all(|off| *off < 0.06), "off by {off:?}");
 }
@@ -153,7 +151,7 @@ fn every_world_has_a_safe_strategy_with_its_margin() {
             "{truth:?}"
         );
         let price = met(&hard, pair).means()[1].clone();
-        assert!(price.iter().all(|mean| (0.1..=0.9).contains(mean)));
+        assert!(price.iter().all(|mean| (0.0..=1.0).contains(mean)));
     }
 }
 

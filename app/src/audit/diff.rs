@@ -11,7 +11,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
-use debora::record::ClearTest;
+use debora::Plan;
+use debora::record::LookTest;
 use debora::spec::Spec;
 use debora::{EpochRecord, Estimate, Kind, Problem};
 use serde::Serialize;
@@ -191,7 +192,7 @@ impl Diff {
     fn count_estimates(&mut self, matching: &[Option<u32>], one: &EpochRecord, two: &EpochRecord) {
         // A test's threshold comes from the key and its stage alone, so it tells as much as an offset does.
         if let (None, Some(one), Some(two)) = (self.same_key, &one.test, &two.test)
-            && one.stage == two.stage
+            && one.look == two.look
         {
             self.same_key = Some(one.uniform == two.uniform);
         }
@@ -276,27 +277,24 @@ impl DivergingTest {
     fn of(problems: [&Problem; 2], [one, two]: [&EpochRecord; 2]) -> Option<Self> {
         let tests = [one.test.as_ref()?, two.test.as_ref()?];
         // With other keys or other plans there is no threshold that both were held against.
-        let shared = |test: &ClearTest| (test.stage, test.count, test.threshold.to_bits());
+        let shared = |test: &LookTest| (test.look, test.count, test.threshold.to_bits());
         let leaders =
             [0, 1].map(|side| problems[side].actions()[tests[side].leader as usize].clone());
         let result = |side: usize| tests[side].passed.then_some(&leaders[side]);
         if shared(tests[0]) != shared(tests[1]) || result(0) == result(1) {
             return None;
         }
-        let in_units = |which: usize| {
-            [0, 1].map(|side| {
-                let span = problems[side].quantity(0).range.span();
-                tests[side].gap_and_threshold()[which] * span
-            })
-        };
+        // On the line, where both runs have one.
+        let in_units =
+            |which: usize| [0, 1].map(|side: usize| tests[side].gap_and_threshold()[which]);
         let [leads, thresholds] = [in_units(0), in_units(1)];
         let apart = tests[0].means.iter().zip(&tests[1].means);
         let apart = apart.map(|(one, two)| (one - two).abs());
         let count = tests[0].count;
         // Each test looks at every action, and there was one test per stage.
-        let looks = u64::from(tests[0].stage + 1) * tests[0].means.len() as u64;
+        let looks = u64::from(tests[0].look + 1) * tests[0].means.len() as u64;
         Some(Self {
-            stage: tests[0].stage,
+            stage: tests[0].look,
             count,
             leaders,
             leads,
@@ -316,7 +314,11 @@ impl DivergingEstimate {
             return None;
         }
         // The lower mean's cell ends at the edge above it, the higher one's begins at the edge below it.
-        let edges = [one.nearest_edge(cells[1])?, two.nearest_edge(cells[0])?];
+        let plan = Plan::of(problems[0].clone());
+        let edges = [
+            one.nearest_edge(cells[1], &plan)?,
+            two.nearest_edge(cells[0], &plan)?,
+        ];
         let means = [one.mean, two.mean];
         let away = [0, 1].map(|side: usize| (edges[side] - means[side]).abs());
         // In each side's own units: the same cell may mean another price.
@@ -443,7 +445,7 @@ impl LogWalk {
         let known = |estimate: &Estimate| {
             (estimate.action as usize) < actions && (estimate.quantity as usize) < quantities
         };
-        let leads = |test: &ClearTest| (test.leader as usize) < actions;
+        let leads = |test: &LookTest| (test.leader as usize) < actions;
         if record.strategy.len() != actions
             || !record.estimates.iter().all(known)
             || !record.test.iter().all(leads)

@@ -315,7 +315,7 @@ pub(super) fn check_length(place: &str, given: &LeaseLine) -> Check {
 /// Feedback must be within its range, or the spec must say that it is clipped.
 pub(super) fn in_range(problem: &Problem, place: &str, reward: f64, costs: &[f64]) -> Check {
     let mut fixed = vec![0; problem.quantities()];
-    let judged = problem.to_fixed(reward, costs, &mut fixed);
+    let judged = problem.to_fixed(0, reward, costs, &mut fixed);
     judged.map_err(|error| differs(place, "its values", error, "what the spec allows"))
 }
 

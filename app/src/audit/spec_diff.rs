@@ -1,7 +1,7 @@
 //! In what two specs differ, value by value.
 
 use debora::Problem;
-use debora::problem::{Outside, Profile, Range};
+use debora::problem::{Outside, Profile};
 use debora::spec::{OnWait, ServiceSpec, Spec};
 use serde::Serialize;
 
@@ -93,21 +93,12 @@ fn add_quantity(values: &mut Values, problem: &Problem, number: usize) {
     let range = format!("[{}, {}]", quantity.range.low, quantity.range.high);
     add(values, format!("{place}, name"), &quantity.name);
     add(values, format!("{place}, range"), range);
-    // On the unit scale, as margins are: there it decides.
-    let means = problem.means(number);
-    if means != Range::UNIT {
-        add(
-            values,
-            format!("{place}, declared mean, on the unit scale"),
-            format!("[{}, {}]", means.low, means.high),
-        );
+    for (action, own) in quantity.by_action.iter().enumerate() {
+        let range = format!("[{}, {}]", own.low, own.high);
+        add(values, format!("{place}, range of action {action}"), range);
     }
-    if let Some(cost) = cost {
-        add(
-            values,
-            format!("{place}, threshold"),
-            problem.threshold(cost),
-        );
+    if let Some(threshold) = cost.and_then(|cost| problem.threshold(cost)) {
+        add(values, format!("{place}, threshold"), threshold);
     }
 }
 

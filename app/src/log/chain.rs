@@ -373,7 +373,7 @@ impl EpochSum {
         // Sums are exact, like those of the engine round by round: whatever the order of a sum, its bits are the same.
         engine
             .problem()
-            .to_fixed(outcome.reward, &outcome.costs, &mut self.fixed)?;
+            .to_fixed(0, outcome.reward, &outcome.costs, &mut self.fixed)?;
         self.tally.add(action, &self.fixed);
         self.hash.add(action, outcome, actor);
         self.next += 1;
@@ -449,9 +449,9 @@ mod tests {
         let (head, record) = small_experiment();
         assert_eq!(
             head,
-            "12061a1b3fb50f2e50963594687b1a7bdcedc3973ee66e8ddc7c5c9ed9d539ef"
+            "58e3e084611e8cd11160ba21d50cc3a7ec6cc1215ae73b0fa9fe945e3cc986db"
         );
-        let begin = "{\"epoch\":13,\"first_round\":33,\"rounds\":8,\"kind\":\"estimate\",\"rule\":null,\"candidate\":[0.0,1.0,0.0],\"sigma\":0.0,\"strategy\":[0.0,1.0,0.0],\"counts\":[16,8,8],\"test\":null,\"estimates\":[{\"epoch\":13,\"action\":0,\"quantity\":0,\"level\":null,\"count\":16,\"mean\":0.2375,";
+        let begin = "{\"epoch\":13,\"first_round\":33,\"rounds\":8,\"kind\":\"estimate\",\"rule\":\"optimistic\",\"candidate\":[0.0,1.0,0.0],\"sigma\":0.0,\"strategy\":[0.0,1.0,0.0],\"counts\":[16,8,8],\"test\":null,\"pick\":null,\"estimates\":[{\"epoch\":13,\"action\":0,\"quantity\":0,\"level\":null,\"count\":16,\"mean\":0.2375,";
         assert!(record.starts_with(begin), "{record}");
     }
 }

@@ -224,7 +224,7 @@ impl Observed {
             for (row, action) in rows.iter().zip(actions).filter(|(row, _)| !row.imputed) {
                 engine
                     .problem()
-                    .to_fixed(row.reward, &row.costs, &mut fixed)?;
+                    .to_fixed(0, row.reward, &row.costs, &mut fixed)?;
                 self.tell(action, &fixed);
             }
         }
@@ -247,7 +247,7 @@ impl Observed {
             };
             from = last.number + 1;
             for row in &rows {
-                problem.to_fixed(row.reward, &row.costs, &mut fixed)?;
+                problem.to_fixed(0, row.reward, &row.costs, &mut fixed)?;
                 self.tell_uncounted(kind, &fixed);
             }
         }

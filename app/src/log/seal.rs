@@ -8,7 +8,7 @@ use std::sync::Arc;
 use debora::measure::answer;
 use debora::measure::words::{amount, listed};
 use debora::measure::{json, warnings};
-use debora::problem::{Outside, Range};
+use debora::problem::Outside;
 use debora::spec::{OnWait, Spec};
 use debora::{Key, Plan, Policy, Problem, VALUES_VERSION};
 use serde::Serialize;
@@ -80,8 +80,6 @@ pub struct SealedQuantity {
     pub name: String,
     /// The least and the largest value.
     pub range: [f64; 2],
-    /// Where every action's mean is declared to lie, if that is narrower.
-    pub mean: Option<[f64; 2]>,
     /// The threshold of a cost.
     pub threshold: Option<f64>,
     /// What is promised about the threshold.
@@ -195,7 +193,6 @@ fn premises(spec: &Spec) -> Vec<String> {
         Outside::Refuse => "Outcomes outside their range are refused.".to_owned(),
         Outside::Clip => "Outcomes outside their range are clipped to it.".to_owned(),
     }];
-    sentences.extend((0..problem.quantities()).filter_map(|number| declared(problem, number)));
     sentences.push(waiting(spec));
     sentences.push(match spec.service.on_wait {
         OnWait::Hold => {
@@ -207,14 +204,6 @@ fn premises(spec: &Spec) -> Vec<String> {
     });
     sentences.extend(answer::holdback(problem, &spec.service));
     sentences
-}
-
-fn declared(problem: &Problem, number: usize) -> Option<String> {
-    let [low, high] = declared_mean(problem, number)?.map(amount);
-    let name = &problem.quantity(number).name;
-    Some(format!(
-        "Every action's mean of {name} is declared to lie between {low} and {high}; if that is false, nothing is promised."
-    ))
 }
 
 /// What happens to outcomes that do not come.
@@ -245,17 +234,12 @@ fn spelled(seconds: u64) -> String {
     }
 }
 
-fn declared_mean(problem: &Problem, number: usize) -> Option<[f64; 2]> {
-    let means = problem.means(number);
-    let range = problem.quantity(number).range;
-    // The whole range says nothing that the range does not.
-    (means != Range::UNIT).then(|| [range.to_user(means.low), range.to_user(means.high)])
-}
-
 impl SealedQuantity {
     fn of(problem: &Problem, number: usize) -> Self {
         let quantity = problem.quantity(number);
-        let threshold = number.checked_sub(1).map(|cost| problem.threshold(cost));
+        let threshold = number
+            .checked_sub(1)
+            .and_then(|cost| problem.threshold(cost));
         let promise = match problem.policy() {
             Policy::Free => "stated; policy free does not keep it",
             Policy::Soft => "kept on average, up to the bound above",
@@ -264,7 +248,6 @@ impl SealedQuantity {
         Self {
             name: quantity.name.clone(),
             range: [quantity.range.low, quantity.range.high],
-            mean: declared_mean(problem, number),
             promise: threshold.map(|_| promise),
             threshold,
         }
@@ -275,21 +258,21 @@ impl SealedQuantity {
 pub fn looks(plan: &Plan) -> Vec<PlannedLook> {
     let problem = &plan.problem;
     let actions = problem.actions().len() as u64;
-    let in_units = |widths: &[f64]| -> Vec<f64> {
-        let spans = (0..).map(|number| problem.quantity(number).range.span());
-        let pairs = widths.iter().zip(spans);
-        pairs.map(|(width, span)| width * span).collect()
-    };
+    let spans = problem.estimated().iter();
+    let spans: Vec<f64> = spans
+        .map(|&number| problem.quantity(number).range.span())
+        .collect();
+    let in_units = |width: f64| -> Vec<f64> { spans.iter().map(|span| width * span).collect() };
     let levels = plan.levels.iter();
     levels
         // Twice a width of half a range says no more than the range itself; profile paper begins with many such.
-        .filter(|level| 2.0 * level.widths[0] < 1.0)
+        .filter(|level| 2.0 * level.width < 1.0)
         .map(|level| PlannedLook {
             samples: level.count,
             // Each round plays one action.
             round: actions * level.count,
-            gap: 2.0 * level.widths[0] * problem.quantity(0).range.span(),
-            widths: in_units(&level.widths),
+            gap: 2.0 * level.width * problem.quantity(0).range.span(),
+            widths: in_units(level.width),
         })
         .filter(|look| look.round <= problem.horizon())
         .collect()
@@ -299,7 +282,7 @@ pub fn looks(plan: &Plan) -> Vec<PlannedLook> {
 mod tests {
     use super::*;
 
-    const SPEC: &str = "name = 'n'\npolicy = 'soft'\nhorizon = 1e8\nrho = 0.1\nactions = ['a', 'b']\n[reward]\nmean = [0.5, 1]\n[[cost]]\nname = 'price'\nrange = [0, 0.02]\nthreshold = 0.003\n[service]\noutcome_wait = '24h'";
+    const SPEC: &str = "name = 'n'\npolicy = 'soft'\nhorizon = 1e8\nrho = 0.1\nactions = ['a', 'b']\n[[cost]]\nname = 'price'\nrange = [0, 0.02]\nthreshold = 0.003\n[service]\noutcome_wait = '24h'";
 
     fn seal(text: &str) -> Seal {
         Seal::of_spec(text, &Spec::parse(text, "spec").unwrap())
@@ -329,10 +312,9 @@ mod tests {
             |pair: &[PlannedLook]| pair[0].gap > pair[1].gap && pair[0].round < pair[1].round;
         assert!(seal.looks.windows(2).all(finer), "{:?}", seal.looks);
         let last = seal.looks.last().unwrap();
-        assert_eq!(seal.plan["detectable_gap"], last.gap);
+        assert_eq!(seal.plan["detectable"], last.gap);
         let premises = seal.premises.join(" ");
         for words in [
-            "mean of reward is declared to lie between 0.5 and 1",
             "missing after 1 day is imputed, with reward 0 and price 0.02",
             "nothing is decided",
         ] {

@@ -234,9 +234,7 @@ fn alarms(certificate: &Certificate) -> Vec<&str> {
     let ratio = &certificate.sample_ratio;
     let missing = ratio.mismatch.then_some(&ratio.sentence);
     let all = certificate.contradictions.iter().chain(missing);
-    all.chain(&certificate.false_means)
-        .map(|sentence| &**sentence)
-        .collect()
+    all.map(|sentence| &**sentence).collect()
 }
 
 fn limits(answer: &mut Answer, certificate: &Certificate) {

@@ -61,9 +61,6 @@ fn quantities(seal: &Seal) -> AnswerTable {
     row_for_each(&seal.quantities)
         .words("quantity", |quantity| &quantity.name)
         .numbers("range", |quantity| between(quantity.range))
-        .numbers("means", |quantity| {
-            quantity.mean.map_or("anywhere in it".into(), between)
-        })
         .numbers("threshold", |quantity| quantity.threshold)
         .words("which is", |quantity| quantity.promise.unwrap_or_default())
         .table()

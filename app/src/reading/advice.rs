@@ -61,7 +61,9 @@ impl AdvisedStrategy {
             .map(|(quantity, interval)| AdvisedQuantity {
                 name: problem.quantity(quantity).name.clone(),
                 interval,
-                threshold: quantity.checked_sub(1).map(|cost| problem.threshold(cost)),
+                threshold: quantity
+                    .checked_sub(1)
+                    .and_then(|cost| problem.threshold(cost)),
             });
         Self {
             quantities: quantities.collect(),

@@ -82,8 +82,6 @@ pub struct Certificate {
     pub holdback: Option<HoldbackState>,
     /// Epochs whose estimates left no strategy within the thresholds.
     pub infeasible: u64,
-    /// Declared means that the estimates contradict: then nothing that this certificate says is promised.
-    pub false_means: Vec<String>,
     /// When it was created, in milliseconds since 1970.
     pub created_at: i64,
     /// When it ended.
@@ -193,7 +191,6 @@ impl Certificate {
             overtime: outcomes.overtime,
             holdback: reading.holdback().cloned(),
             infeasible: progress.infeasible,
-            false_means: reading.false_means(),
             created_at: experiment.created_at,
             ended_at,
             created: iso(experiment.created_at),

@@ -2,7 +2,7 @@
 //! its record, and are read only where they are shown.
 
 use anyhow::{Context as _, Result, ensure};
-use debora::record::{ClearTest, HardRule, Kind};
+use debora::record::{Kind, LookTest, Rule};
 use debora::{Estimate, Problem};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -16,8 +16,8 @@ pub struct EpochHead {
     pub epoch: u64,
     /// How its strategy was found.
     pub kind: Kind,
-    /// Which of its strategies policy hard plays; `None` for the others.
-    pub rule: Option<HardRule>,
+    /// Which of its strategies a policy with limits plays; `None` for the others.
+    pub rule: Option<Rule>,
     /// Its first round.
     pub first_round: u64,
     /// How many rounds it has; of the open one, how many are decided.
@@ -28,8 +28,8 @@ pub struct EpochHead {
     pub closed_at: Option<i64>,
     /// The probability of each action.
     pub strategy: Vec<f64>,
-    /// The clear test made at its start, if one was due.
-    pub test: Option<ClearTest>,
+    /// The look made at its start, if one was due.
+    pub test: Option<LookTest>,
     /// How many estimates were made at its start.
     pub estimates_made: u64,
     /// Its hash; `None` while it is open.
@@ -42,9 +42,9 @@ struct RecordHead {
     first_round: u64,
     rounds: u64,
     kind: Kind,
-    rule: Option<HardRule>,
+    rule: Option<Rule>,
     strategy: Vec<f64>,
-    test: Option<ClearTest>,
+    test: Option<LookTest>,
     estimates: Vec<IgnoredAny>,
 }
 

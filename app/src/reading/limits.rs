@@ -98,13 +98,14 @@ pub(super) fn compute(reading: &Reading) -> Vec<LimitState> {
     let problem = reading.problem();
     let [all, last_epoch] =
         [RoundSpan::All, RoundSpan::LastEpoch].map(|span| Spent::sum(reading, span));
-    (1..problem.quantities())
-        .map(|quantity| LimitState {
-            name: problem.quantity(quantity).name.clone(),
-            threshold: problem.threshold(quantity - 1),
-            all: all.average(quantity),
+    let limited = problem.limited().iter().zip(problem.limits());
+    limited
+        .map(|(&quantity, (cost, threshold))| LimitState {
+            name: cost.name.clone(),
+            threshold,
+            all: all.average(quantity, threshold),
             realised_overtime: mean_of(problem, quantity, &reading.observed.overtime),
-            last_epoch: last_epoch.average(quantity),
+            last_epoch: last_epoch.average(quantity, threshold),
         })
         .collect()
 }
@@ -144,10 +145,9 @@ impl<'a> Spent<'a> {
         }
     }
 
-    fn average(&self, quantity: usize) -> CostAverage {
+    fn average(&self, quantity: usize, threshold: f64) -> CostAverage {
         let problem = self.reading.problem();
         let range = problem.quantity(quantity).range;
-        let threshold = problem.threshold(quantity - 1);
         let count = self.counted.count;
         let interval = average_at_any_time(count, self.counted.sum(quantity), MISS);
         let [low, high] = interval.map(|end| range.to_user(end));

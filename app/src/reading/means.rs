@@ -3,7 +3,7 @@
 use debora::lab::observed::{MISS, interval_at_any_time};
 use debora::measure::words::{amount, counted, whole};
 use debora::record::Interval;
-use debora::{Estimate, Problem};
+use debora::{Estimate, Plan, Problem};
 use serde::Serialize;
 
 use super::Reading;
@@ -105,9 +105,12 @@ pub(super) fn compute(reading: &Reading) -> Vec<ActionMean> {
                 action: action as u32,
                 name: name.clone(),
                 quantity: problem.quantity(quantity).name.clone(),
-                threshold: quantity.checked_sub(1).map(|cost| problem.threshold(cost)),
+                threshold: quantity
+                    .checked_sub(1)
+                    .and_then(|cost| problem.threshold(cost)),
                 observed: ObservedMean::new(problem, quantity, &told),
-                estimate: estimate.map(|estimate| ReplicableMean::new(problem, &estimate)),
+                estimate: estimate
+                    .map(|estimate| ReplicableMean::new(reading.engine.plan(), &estimate)),
                 why: why(reading, action, quantity, estimate.as_ref()),
             });
         }
@@ -129,8 +132,8 @@ impl ObservedMean {
 }
 
 impl ReplicableMean {
-    fn new(problem: &Problem, estimate: &Estimate) -> Self {
-        let range = problem.quantity(estimate.quantity as usize).range;
+    fn new(plan: &Plan, estimate: &Estimate) -> Self {
+        let range = plan.problem.quantity(estimate.quantity as usize).range;
         let to_user = |[low, high]: [f64; 2]| Interval {
             low: range.to_user(low),
             high: range.to_user(high),
@@ -138,19 +141,26 @@ impl ReplicableMean {
         Self {
             // The middle of the outermost cells may lie outside the range, where no mean can be.
             value: range.to_user(estimate.estimate.clamp(0.0, 1.0)),
-            cell: to_user(estimate.cell_ends()),
+            cell: to_user(estimate.cell_ends(plan)),
             interval: to_user(estimate.interval()),
-            // Wider than the range says no more than the range.
-            width: estimate.width.min(1.0) * range.span(),
+            // The longer of the two sides, as the interval need not be even.
+            width: longer_side(estimate) * range.span(),
             count: estimate.count,
         }
     }
 }
 
+/// How far from the estimate the truth may be, as a share of the range.
+fn longer_side(estimate: &Estimate) -> f64 {
+    let [low, high] = estimate.interval();
+    let middle = estimate.estimate.clamp(0.0, 1.0);
+    (middle - low).max(high - middle)
+}
+
 fn why(reading: &Reading, action: usize, quantity: usize, estimate: Option<&Estimate>) -> String {
     let problem = reading.problem();
     let Some(estimate) = estimate else {
-        return if quantity < problem.quantities_estimated() {
+        return if problem.estimated().contains(&quantity) {
             "There is no estimate yet: what was observed decides nothing until the action has been played more often.".into()
         } else {
             "There is no estimate: under policy free this cost decides nothing.".into()
@@ -160,7 +170,7 @@ fn why(reading: &Reading, action: usize, quantity: usize, estimate: Option<&Esti
         return "The estimate says nothing yet: after so few rounds its cell is the whole range."
             .into();
     }
-    let shown = ReplicableMean::new(problem, estimate);
+    let shown = ReplicableMean::new(reading.engine.plan(), estimate);
     let [low, high] = [shown.cell.low, shown.cell.high].map(amount);
     let rounds = whole(estimate.count);
     let mut sentence = format!(

@@ -10,7 +10,6 @@
 mod advice;
 pub mod alerts;
 pub mod certificate;
-mod clear_test;
 pub mod epoch;
 mod holdback;
 mod limits;
@@ -21,9 +20,9 @@ mod run_state;
 mod sample_ratio;
 mod shares;
 mod sums;
+mod trial;
 
 pub use advice::{Advice, AdvisedQuantity, AdvisedStrategy};
-pub use clear_test::TestState;
 pub use holdback::{HoldbackState, LiftState, SideMean};
 pub use limits::{LimitState, LimitVerdict};
 pub use means::{ActionMean, IntervalMethods, METHODS};
@@ -31,6 +30,7 @@ pub use outcomes::{ActionCounts, OutcomeCounts};
 pub use run_state::RunState;
 pub use sample_ratio::SampleRatio;
 pub use shares::{ActionShare, ByName, Shares, share};
+pub use trial::TestState;
 
 use std::sync::OnceLock;
 
@@ -100,7 +100,7 @@ impl Reading {
         let observed = Observed::read(store, &experiment.id, &progress, &engine)?;
         let mut imputed = vec![0; problem.quantities()];
         let impute = &spec.service.impute;
-        problem.to_fixed(impute[0], &impute[1..], &mut imputed)?;
+        problem.to_fixed(0, impute[0], &impute[1..], &mut imputed)?;
         Ok(Self {
             experiment,
             progress,

@@ -29,7 +29,12 @@ pub fn runs_csv(run: &Run) -> CsvFile {
         .numbers("infeasible_epochs", |run| run.infeasible_epochs)
         .numbers("reward_mean", |run| run.reward_mean)
         .words("digest", |run| run.digest.as_deref())
-        .numbers("committed_at", |run| run.committed_at)
+        .words("decided_by", |run| {
+            run.decided_by
+                .map(|kind| format!("{kind:?}").to_lowercase())
+        })
+        .numbers("decided_at", |run| run.decided_at)
+        .numbers("lost_at_most", |run| run.lost_at_most)
         .table();
     CsvFile {
         name: "runs.csv",
@@ -68,7 +73,7 @@ pub fn pairs_csv(players: &[(String, Vec<Pair>)]) -> CsvFile {
         ("regret", |run| run.regret.into()),
         ("violation", |run| run.violation.into()),
         ("unsafe_rounds", |run| run.unsafe_rounds.into()),
-        ("committed_at", |run| run.committed_at.into()),
+        ("decided_at", |run| run.decided_at.into()),
         ("note", |run| run.note.as_deref().into()),
     ];
     for (name, value) in of_runs {

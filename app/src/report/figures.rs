@@ -165,7 +165,9 @@ fn estimates(first_run: &FirstRun, spec: &SpecText) -> Vec<Figure> {
                 &problem.quantity(quantity).name,
                 problem.actions(),
                 &means,
-                quantity.checked_sub(1).map(|cost| problem.threshold(cost)),
+                quantity
+                    .checked_sub(1)
+                    .and_then(|cost| problem.threshold(cost)),
             )
         })
         .collect()
@@ -180,8 +182,9 @@ fn drawn(first_run: &FirstRun, spec: &SpecText, action: usize, quantity: usize) 
         [low, mean, high].map(user)
     };
     DrawnMean {
-        estimate: estimate
-            .map(|estimate| [estimate.cell_ends(), estimate.interval()].map(|ends| ends.map(user))),
+        estimate: estimate.map(|estimate| {
+            [estimate.cell_ends(&spec.plan), estimate.interval()].map(|ends| ends.map(user))
+        }),
         // A cell's middle may lie just outside of the range.
         middle: estimate.map(|estimate| user(estimate.estimate.clamp(0.0, 1.0))),
         observed: estimate.map(|estimate| observed(estimate.count, estimate.mean)),

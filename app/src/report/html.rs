@@ -2,7 +2,7 @@
 
 use debora::lab::observed::{MISS, interval_at_any_time};
 use debora::measure::answer::{
-    Answer, AnswerCell, AnswerFigure, AnswerTable, Sentence, clear_test, row_for_each,
+    Answer, AnswerCell, AnswerFigure, AnswerTable, Sentence, look_test, picked, row_for_each,
 };
 use debora::measure::words::{amount, percent};
 use debora::measure::{FirstRun, KnownMean, SpecText};
@@ -167,21 +167,27 @@ fn observed_means(page: &ReportPage) -> Answer {
             user(estimate, estimate.estimate.clamp(0.0, 1.0))
         })
         .numbers("cell", |estimate| {
-            span(estimate.cell_ends().map(|end| user(estimate, end)))
+            span(
+                estimate
+                    .cell_ends(&page.spec.plan)
+                    .map(|end| user(estimate, end)),
+            )
         });
     answer.table(table.table());
     answer
 }
 
-/// The first run's clear tests in words; nothing where none was made.
+/// The first run's looks and its pick in words; nothing where none was made.
 fn clear_tests(page: &ReportPage) -> Answer {
     let mut answer = Answer::default();
     let tests = &page.first_run.tests;
     if !tests.is_empty() {
-        answer.heading("Clear tests of the first run");
+        answer.heading("Looks of the first run");
         // Also those that did not pass: they show how far from a commitment it was.
         let problem = page.spec.problem();
-        answer.list(tests.iter().map(|test| clear_test(problem, test)));
+        answer.list(tests.iter().map(|test| look_test(problem, test)));
+        let pick = page.first_run.pick.as_ref();
+        answer.list(pick.map(|pick| picked(problem, pick)));
     }
     answer
 }

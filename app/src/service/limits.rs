@@ -42,6 +42,14 @@ pub fn check_live(spec: &Spec) -> Result<(), Refusal> {
     if spec.world.is_some() {
         return Err(Refusal::World);
     }
+    // Sums over actions, imputed values and outcomes that come late are all on one scale for a cost.
+    let problem = &spec.problem;
+    let mut costs = (1..problem.quantities()).map(|quantity| problem.quantity(quantity));
+    if let Some(cost) = costs.find(|cost| !cost.by_action.is_empty()) {
+        return Err(Refusal::RangesByAction {
+            cost: cost.name.clone(),
+        });
+    }
     // Everyone with role read sees the spec, and anyone who has the key can predict decisions.
     if spec.key_given {
         return Err(Refusal::KeyInSpec);

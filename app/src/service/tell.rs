@@ -139,7 +139,7 @@ impl Turn<'_> {
         let problem = self.resident.engine.problem();
         let mut fixed = vec![0; problem.quantities()];
         for (index, outcome) in outcomes.iter().enumerate() {
-            let judged = problem.to_fixed(outcome.reward, &outcome.costs, &mut fixed);
+            let judged = problem.to_fixed(0, outcome.reward, &outcome.costs, &mut fixed);
             judged.map_err(|error| Refusal::Outcome { index, error })?;
         }
         Ok(())
@@ -425,7 +425,7 @@ impl Turn<'_> {
         let (problem, observed) = (self.resident.engine.problem(), &mut self.observed);
         let told = fresh.iter().zip(actions).filter(|(row, _)| !row.imputed);
         for (row, &action) in told {
-            problem.to_fixed(row.reward, &row.costs, &mut fixed)?;
+            problem.to_fixed(0, row.reward, &row.costs, &mut fixed)?;
             if let Some(observed) = observed {
                 observed.tell(action, &fixed);
             }
@@ -436,7 +436,7 @@ impl Turn<'_> {
     fn observe_uncounted(&mut self, kind: DecisionKind, outcome: &ToldOutcome) -> Result<()> {
         let problem = self.resident.engine.problem();
         let mut fixed = vec![0; problem.quantities()];
-        problem.to_fixed(outcome.reward, &outcome.costs, &mut fixed)?;
+        problem.to_fixed(0, outcome.reward, &outcome.costs, &mut fixed)?;
         self.observed()?.tell_uncounted(kind, &fixed);
         Ok(())
     }

@@ -36,15 +36,18 @@ from debora._debora import (
 from debora._lab import compare, merge, replicate, run, sweep
 from debora._players import Player, RoundPlayer, StretchPlayer, player
 from debora._records import (
-    Clear,
-    ClearTest,
     EpochRecord,
     Estimate,
     Level,
+    Looks,
+    LookTest,
     ObservedMean,
+    Pick,
     Plan,
+    PlannedLook,
     Prospect,
     Recommendation,
+    Trial,
 )
 from debora._results import Comparison, Replication, RunResult, Sweep
 from debora.client import Behind, Client, Served, ServedMany, ServiceError
@@ -52,8 +55,6 @@ from debora.client import Behind, Client, Served, ServedMany, ServiceError
 __all__ = [
     "VALUES_VERSION",
     "Behind",
-    "Clear",
-    "ClearTest",
     "Client",
     "Comparison",
     "Conflict",
@@ -64,9 +65,13 @@ __all__ = [
     "Error",
     "Estimate",
     "Level",
+    "LookTest",
+    "Looks",
     "Measurement",
     "ObservedMean",
+    "Pick",
     "Plan",
+    "PlannedLook",
     "Player",
     "Problem",
     "Prospect",
@@ -81,6 +86,7 @@ __all__ = [
     "StretchPlayer",
     "Sweep",
     "ToldMany",
+    "Trial",
     "Waiting",
     "World",
     "__version__",

@@ -55,10 +55,12 @@ class Problem:
         actions: Iterable[str] | int,
         horizon: float,
         rho: float,
-        policy: Literal["free", "soft", "hard"] = "free",
+        policy: Literal["free", "soft", "hard"] | None = None,
         delta: float | None = None,
         profile: Literal["tight", "paper"] | None = None,
         growth: int | None = None,
+        explore: float | None = None,
+        caution: float | None = None,
         reward: _Range | Mapping[str, Any] | None = None,
         costs: Mapping[str, Mapping[str, Any]] | None = None,
         safe: Mapping[str, _Strategy] | None = None,
@@ -77,9 +79,11 @@ class Problem:
     @property
     def reward(self) -> str: ...
     @property
-    def ranges(self) -> dict[str, tuple[float, float]]: ...
+    def ranges(self) -> dict[str, Any]: ...
     @property
-    def means(self) -> dict[str, tuple[float, float]]: ...
+    def explore(self) -> float | None: ...
+    @property
+    def caution(self) -> float: ...
     @property
     def thresholds(self) -> dict[str, float]: ...
     @property

@@ -77,6 +77,7 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
         engine.tell(decision.round, reward, costs)
         total += float(reward)
     problem, plan = spec.problem, spec.plan()
+    decided = next((record for record in trace if record["kind"] in ("commit", "pick")), None)
     document: dict[str, Any] = {
         "name": spec.name,
         "policy": problem.policy,
@@ -89,7 +90,9 @@ def _play(spec: Spec, world: CallableWorld) -> RunResult:
         "signed_violation": None,
         "unsafe_rounds": None,
         "infeasible_epochs": sum(record["kind"] == "infeasible" for record in trace),
-        "committed_at": next((record["first_round"] for record in trace if record["kind"] == "commit"), None),
+        "decided_by": decided["kind"] if decided else None,
+        "decided_at": decided["first_round"] if decided else None,
+        "lost_at_most": None,
         "reward_mean": total / problem.horizon,
         "counts": engine.counts.tolist(),
         "final_strategy": engine.strategy.tolist(),

@@ -92,27 +92,45 @@ class Level(Record):
     count: int
     """The number of samples."""
     cell: float
-    """The grid's step, the largest over the quantities."""
+    """The grid's step: on the line where variance is constant, in profile paper as a share of the range."""
     width: float
-    """Half-length of the confidence interval, the largest over the quantities."""
-    cells: list[float]
-    """The grid's step of each estimated quantity."""
-    widths: list[float]
-    """Half-length of the confidence interval of each estimated quantity."""
+    """Half-length of the confidence interval, likewise."""
 
 
 @dataclass(frozen=True, repr=False)
-class Clear(Record):
-    """The clear test of policy free: when it is made, and where its thresholds begin."""
+class PlannedLook(Record):
+    """A look of policy free. Leads are differences on the line, around a mean of 1/2 about shares of the reward's range."""
 
-    _shown = ("stages", "c0", "c1")
+    _shown = ("count", "round", "commits_from", "commits_at_most")
 
-    stages: list[int]
-    """The counts of every action after which it is made, in increasing order."""
-    c0: float
-    """Where the thresholds of the last stage begin, in leads times the root of the count."""
-    c1: float
-    """Where the thresholds before the last stage begin."""
+    count: int
+    """Samples of every action."""
+    round: int
+    """The round after which it is made."""
+    commits_from: float
+    """The least lead that may commit."""
+    commits_at_most: float
+    """The lead that is sure to commit."""
+
+
+@dataclass(frozen=True, repr=False)
+class Trial(Record):
+    """The trial of policy free: how long all actions are tried, when it looks, how it picks."""
+
+    _shown = ("count", "looks", "scale")
+
+    count: int
+    """How often each action is tried."""
+    looks: Annotated[list[PlannedLook], PlannedLook.read_all]
+    """The looks for the median draw of their place, the first first."""
+    scale: float
+    """What a place on the line is multiplied by in the pick."""
+    offset_c: float
+    """The line's offset."""
+    threshold: float
+    """What a lead times the root of its count must exceed, for the least threshold."""
+    picked_lead: float
+    """The lead on the line that is picked with probability 90 %."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,10 +144,16 @@ class Plan(Record):
     """tight or paper."""
     growth: int | None
     """By what counts grow between estimates; None in profile paper."""
-    rho_share: float
-    """What each estimate may spend of rho."""
-    delta_share: float
+    explore: float | None
+    """The share of the horizon that exploration was asked to take."""
+    caution: float | None
+    """How much of an estimate's uncertainty counts against a cost; of policy soft."""
+    rho_share: float | None
+    """What each estimate may spend of rho; None where nothing is estimated."""
+    delta_share: float | None
     """What each estimate may spend of delta."""
+    offset_c: float | None
+    """The offset of the line that estimates are rounded on."""
     blind: bool
     """Whether nothing will ever be compared: the horizon is too short for rho."""
     first_informative_count: int | None
@@ -138,12 +162,12 @@ class Plan(Record):
     """Rounds until all actions have that count."""
     levels: Annotated[list[Level], Level.read_all]
     """The levels that are estimated."""
-    clear: Annotated[Clear | None, Clear.read_any]
-    """The clear test of policy free; None if there are too few rounds for one."""
+    trial: Annotated[Trial | None, Trial.read_any]
+    """The trial of policy free in profile tight; None if the plan is blind."""
     epochs_max: int
     """Epochs at most."""
-    detectable_gap: float | None
-    """Differences in reward above it show at the end."""
+    detectable: float | None
+    """The difference in reward that is found with probability 90 %; None if none is."""
     regret_bound: float
     """The regret is at most this, with probability ``bound_probability``."""
     violation_bound: float | None
@@ -179,7 +203,7 @@ class Plan(Record):
 class Estimate(Record):
     """One rounded mean and all that went into it, on the scale where its range is [0, 1]."""
 
-    _shown = ("action", "quantity", "count", "estimate", "width")
+    _shown = ("action", "quantity", "count", "estimate", "low", "high")
 
     epoch: int
     """The epoch at whose start it was made."""
@@ -199,10 +223,14 @@ class Estimate(Record):
     """The grid's step."""
     index: int | None
     """The cell that holds the mean; None if the cell is as wide as the range."""
-    estimate: float
-    """The cell's middle."""
     width: float
-    """The true mean is this close to the estimate, unless an event of probability delta happens."""
+    """Half-length of the interval on the line."""
+    estimate: float
+    """The mean at the cell's middle."""
+    low: float
+    """The true mean is at least this, unless an event of probability delta happens."""
+    high: float
+    """The true mean is at most this, likewise."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -226,29 +254,59 @@ class ObservedMean(Record):
 
 
 @dataclass(frozen=True, repr=False)
-class ClearTest(Record):
-    """A clear test: policy free commits to the leader if its lead exceeds a keyed threshold."""
+class Looks(Record):
+    """When a run of policy free looks: a function of its key."""
 
-    _shown = ("stage", "count", "leader", "runner_up", "lead", "threshold", "passed")
+    _shown = ("offset", "counts")
 
-    stage: int
-    """The stage it was made after, from 0."""
+    offset: float
+    """The draw behind the counts, in [0, 1)."""
+    counts: list[int]
+    """The samples of every action at each look, ascending."""
+
+
+@dataclass(frozen=True, repr=False)
+class LookTest(Record):
+    """A look: policy free commits to the leader if its lead exceeds a keyed threshold."""
+
+    _shown = ("look", "count", "leader", "runner_up", "lead", "threshold", "passed")
+
+    look: int
+    """Its number, from the last on."""
     count: int
     """The samples of every action."""
     means: list[float]
-    """Their mean rewards, on the scale where the range is [0, 1]."""
+    """Their mean rewards, as shares of the range."""
     leader: int
     """The action with the largest mean, the first of equals."""
     runner_up: int
     """The one with the largest of the other means."""
     lead: float
-    """The difference of their means, times the root of the count."""
+    """The difference of their places on the line, times the root of the count."""
     uniform: float
     """The draw behind the threshold, in [0, 1)."""
     threshold: float
     """What the lead was compared with."""
     passed: bool
     """Whether the lead was above it."""
+
+
+@dataclass(frozen=True, repr=False)
+class Pick(Record):
+    """The pick at the end of a trial: its action is played for good."""
+
+    _shown = ("count", "action")
+
+    count: int
+    """The samples of every action."""
+    means: list[float]
+    """Their mean rewards, as shares of the range."""
+    scale: float
+    """What a place on the line is multiplied by."""
+    uniforms: list[float]
+    """Each action's draw, in [0, 1)."""
+    action: int
+    """The action picked."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -263,10 +321,10 @@ class EpochRecord(Record):
     """Its first round."""
     rounds: int
     """How many rounds it has; of an open epoch, how many are handed out."""
-    kind: Literal["explore", "estimate", "infeasible", "commit"]
-    """How its strategy was found: explore, estimate, infeasible or commit."""
-    rule: Literal["mix", "plan"] | None
-    """Which of its strategies policy hard plays, mix or plan; None for the others."""
+    kind: Literal["explore", "estimate", "infeasible", "commit", "pick"]
+    """How its strategy was found: explore, estimate, infeasible, commit or pick."""
+    rule: Literal["moderate", "optimistic", "mix", "plan"] | None
+    """Which of its strategies a policy with limits plays; None of policy free."""
     candidate: Annotated[Floats, _floats]
     """The strategy before mixing with the safe one."""
     sigma: float
@@ -275,10 +333,14 @@ class EpochRecord(Record):
     """The strategy played."""
     counts: Annotated[Counts, _counts]
     """Rounds per action before the epoch."""
-    test: Annotated[ClearTest | None, ClearTest.read_any]
-    """The clear test made at its start, if one was due."""
+    test: Annotated[LookTest | None, LookTest.read_any]
+    """The look made at its start, if one was due."""
+    pick: Annotated[Pick | None, Pick.read_any]
+    """The pick made at its start, if it was due."""
     estimates: Annotated[list[Estimate], Estimate.read_all]
     """The estimates made at its start."""
+    looks: Annotated[Looks | None, Looks.read_any] = None
+    """When the run looks: in the first record of policy free."""
 
     def to_dict(self) -> Document:
         """A line of the program's trace."""
@@ -311,7 +373,7 @@ class Recommendation(Prospect):
     """What to deploy when the experiment ends: the current strategy, or the cautious one, and what they are known to
     give."""
 
-    kind: Literal["explore", "estimate", "infeasible", "commit"]
+    kind: Literal["explore", "estimate", "infeasible", "commit", "pick"]
     """How the current strategy was found. While exploring it says nothing about which action is best."""
     cautious: Prospect | None
     """The best strategy sure to keep every limit; None while nothing is estimated, or if no strategy is sure to."""

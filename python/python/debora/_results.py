@@ -74,10 +74,14 @@ class RunResult(Result):
         """``None`` if no strategy is safe, or if the world is a function, whose means are not known."""
         self.violation: float | None = document["violation"]
         """The largest total excess over a threshold."""
-        self.committed_at: int | None = document["committed_at"]
-        """The round from which one action, clearly ahead, is played for good; ``None`` if the run did not commit."""
-        self.committed: bool = self.committed_at is not None
-        """Whether the run committed to an action."""
+        self.decided_by: str | None = document["decided_by"]
+        """How one action was found to be played for good, commit or pick; ``None`` if none was."""
+        self.decided_at: int | None = document["decided_at"]
+        """The round from which it is played."""
+        self.committed: bool = self.decided_by == "commit"
+        """Whether the run committed to an action before its trial was over."""
+        self.lost_at_most: float | None = document["lost_at_most"]
+        """What the run's own record says was lost at most, in the reward's units."""
         self.reward_mean: float = document["reward_mean"]
         """The mean reward observed."""
         self.actions = actions
@@ -168,6 +172,8 @@ class Replication(Measured):
         """Two-sided 95 % Clopper-Pearson interval of that rate."""
         self.promised: float = document["promised"]
         """1 - rho."""
+        self.same_conclusion: dict[str, float | None] = document["same_conclusion"]
+        """How often runs with other keys end at the same strategy (``other_keys``), and at the best one (``best``)."""
         self.committed: int = document["committed"]
         """How many runs, two a pair, committed to an action clearly ahead."""
         columns = part.columns(0)

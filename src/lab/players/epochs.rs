@@ -1,6 +1,6 @@
 //! Epochs: one strategy until some action's count reaches its next target.
 //!
-//! What ucb-doubling, safe-mix, optimistic-lp, doss and oplb have in common; a [`EpochRule`] says what differs. The last three
+//! What etc-grid, ucb-doubling, safe-mix, optimistic-lp, doss and oplb have in common; a [`EpochRule`] says what differs. The last three
 //! share their widths, too, and primal-dual and pessimistic-optimistic have them as well:
 //!
 //! ```text
@@ -146,8 +146,8 @@ pub(super) struct AnytimeWidth {
 impl AnytimeWidth {
     pub fn of(problem: &Problem) -> Self {
         // A union bound over every count up to T, which is why it holds whenever an epoch happens to end.
-        let estimates =
-            (problem.actions().len() * problem.quantities()) as f64 * problem.horizon() as f64;
+        let estimates = (problem.actions().len() * (problem.limited().len() + 1)) as f64
+            * problem.horizon() as f64;
         Self {
             at_one: hoeffding(problem.delta() / estimates, 1),
         }

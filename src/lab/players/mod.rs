@@ -22,6 +22,7 @@ mod batched;
 mod doss;
 mod epochs;
 mod esfandiari;
+mod etc_grid;
 mod exp3;
 mod kl_ucb;
 mod oplb;
@@ -72,6 +73,11 @@ pub trait Player: Send {
 
     /// The record of the open stretch, for players that estimate: debora's policies.
     fn record(&self) -> Option<&EpochRecord> {
+        None
+    }
+
+    /// What a round of the open stretch may lose, by the player's own estimates and before what limits cost: debora's policies.
+    fn span(&self) -> Option<f64> {
         None
     }
 
@@ -126,6 +132,10 @@ impl Player for Engine {
 
     fn record(&self) -> Option<&EpochRecord> {
         Some(self.open_record())
+    }
+
+    fn span(&self) -> Option<f64> {
+        Engine::span(self)
     }
 }
 
@@ -262,6 +272,18 @@ pub static RIVALS: &[Rival] = &[
         },
     },
     Rival {
+        name: "etc-grid",
+        source: "this project: try, round each mean once, play the largest; what the rest of debora is to beat",
+        constants: Constants::Derived,
+        policies: &[Policy::Free],
+        per_round: false,
+        by_name: false,
+        build: |plan, key| {
+            let rule = etc_grid::EtcGrid::new(&plan.problem, key);
+            Box::new(Epochs::new(&plan.problem, key, rule))
+        },
+    },
+    Rival {
         name: "ucb1",
         source: "Auer et al., Finite-time Analysis of the Multiarmed Bandit Problem, 2002",
         constants: Constants::Published,
@@ -272,7 +294,7 @@ pub static RIVALS: &[Rival] = &[
     },
     Rival {
         name: "ucb-doubling",
-        source: "policy free of profile tight with plain means and Hoeffding widths",
+        source: "this project: the action with the largest plain mean and Hoeffding width, at growing counts, after a trial in blocks",
         constants: Constants::Derived,
         policies: &[Policy::Free],
         per_round: false,
@@ -372,7 +394,7 @@ pub static RIVALS: &[Rival] = &[
     },
     Rival {
         name: "safe-mix",
-        source: "policy hard of profile tight with plain means and Hoeffding widths",
+        source: "policy hard of profile tight with plain means and Hoeffding widths on the plain line",
         constants: Constants::Derived,
         policies: &[Policy::Hard],
         per_round: false,

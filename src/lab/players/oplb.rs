@@ -52,12 +52,13 @@ impl Oplb {
         }
     }
 
-    /// uc_i(a); quantity i + 1.
+    /// uc_i(a), by the number of its quantity.
     fn cost_high(&self, tally: &Tally, action: u32, quantity: usize) -> f64 {
-        match tally.counts()[action as usize] {
+        let share = match tally.counts()[action as usize] {
             0 => 1.0,
             count => (tally.mean(action, quantity) + self.width.at(count)).min(1.0),
-        }
+        };
+        self.problem.on_scale(quantity, action, share)
     }
 }
 
@@ -72,8 +73,9 @@ impl EpochRule for Oplb {
             .clone()
             .map(|action| self.reward_high(tally, action))
             .collect();
-        let costs: Vec<f64> = (1..tally.quantities())
-            .flat_map(|quantity| actions.clone().map(move |action| (action, quantity)))
+        let limited = self.problem.limited().iter();
+        let costs: Vec<f64> = limited
+            .flat_map(|&quantity| actions.clone().map(move |action| (action, quantity)))
             .map(|(action, quantity)| self.cost_high(tally, action, quantity))
             .collect();
         let thresholds = self.problem.thresholds();

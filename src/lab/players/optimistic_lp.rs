@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use super::epochs::{AnytimeWidth, EpochRule, infeasible_note};
+use crate::bounds::Bounds;
 use crate::lp::Solver;
 use crate::mean::Tally;
 use crate::policy::{self, View};
@@ -36,33 +37,47 @@ impl OptimisticLp {
     }
 }
 
-/// u(a), then l_i(a).
-pub(super) fn optimistic(width: AnytimeWidth, tally: &Tally, action: u32, quantity: usize) -> f64 {
+/// u(a) for quantity 0, l_i(a) for the number of a limited cost.
+pub(super) fn optimistic(
+    (problem, width): (&Problem, AnytimeWidth),
+    tally: &Tally,
+    action: u32,
+    quantity: usize,
+) -> f64 {
     let count = tally.counts()[action as usize];
     // Cut to the range, unlike debora's index, as OptCMDP has it.
-    match (count, quantity) {
+    let share = match (count, quantity) {
         (0, 0) => 1.0,
         (0, _) => 0.0,
         (_, 0) => (tally.mean(action, 0) + width.at(count)).min(1.0),
         _ => (tally.mean(action, quantity) - width.at(count)).max(0.0),
-    }
+    };
+    problem.on_scale(quantity, action, share)
 }
 
 impl EpochRule for OptimisticLp {
     fn choose(&mut self, tally: &Tally) -> Strategy {
         let actions = tally.counts().len();
-        let width = self.width;
+        let grounds = (&*self.problem, self.width);
         let row = |quantity: usize| {
-            (0..actions as u32).map(move |action| optimistic(width, tally, action, quantity))
+            (0..actions as u32).map(move |action| optimistic(grounds, tally, action, quantity))
         };
-        // Policy soft itself decides, on other numbers: the rivals differ in their widths, not in their linear program.
-        let view = View::Estimate {
+        let bounds = Bounds {
             index: row(0).collect(),
-            low: (1..tally.quantities()).flat_map(row).collect(),
-            high: Vec::new(),
-            doubt: Vec::new(),
+            low: self
+                .problem
+                .limited()
+                .iter()
+                .flat_map(|&cost| row(cost))
+                .collect(),
+            ..Bounds::default()
         };
-        let choice = policy::soft(&view, self.problem.thresholds(), &mut self.solver);
+        // Policy soft of the paper itself decides, on other numbers: rivals differ in their widths, not in their linear program.
+        let choice = policy::optimistic(
+            &View::Estimate(&bounds),
+            self.problem.thresholds(),
+            &mut self.solver,
+        );
         self.infeasible += u64::from(choice.kind == Kind::Infeasible);
         choice.strategy
     }
@@ -85,15 +100,22 @@ mod tests {
                 .cost("cost", [0.0, 1.0], 0.25);
         let mut rule = OptimisticLp::new(&Arc::new(problem.build().unwrap()));
         assert_eq!(
-            [0, 1].map(|quantity| optimistic(rule.width, &Tally::new(2, 2), 1, quantity)),
+            [0, 1].map(|quantity| optimistic(
+                (&rule.problem, rule.width),
+                &Tally::new(2, 2),
+                1,
+                quantity
+            )),
             [1.0, 0.0]
         );
         assert_eq!(rule.choose(&Tally::new(2, 2)), Strategy::pure(0, 2));
         let mut tally = Tally::new(2, 2);
         tally.add_sums(0, 64, &[32 << 53, 16 << 53]);
         tally.add_sums(1, 400, &[360 << 53, 240 << 53]);
-        let [u0, u1] = [0, 1].map(|action| optimistic(rule.width, &tally, action, 0));
-        let [l0, l1] = [0, 1].map(|action| optimistic(rule.width, &tally, action, 1));
+        let [u0, u1] =
+            [0, 1].map(|action| optimistic((&rule.problem, rule.width), &tally, action, 0));
+        let [l0, l1] =
+            [0, 1].map(|action| optimistic((&rule.problem, rule.width), &tally, action, 1));
         assert!((u0 - (0.5 + 0.33407421269469184)).abs() < 1e-14 && u1 == 1.0 && l0 == 0.0);
         assert!((l1 - (0.6 - 0.13362968507787673)).abs() < 1e-14);
         // The better action as often as its optimistic cost lets it.

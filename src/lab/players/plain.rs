@@ -1,28 +1,29 @@
-//! ucb-doubling and safe-mix: profile tight with plain means and plain widths \[derived\].
+//! ucb-doubling and safe-mix: levels of plain means with plain widths, without replicability \[derived\].
 //!
 //! ```text
-//! width_q(n) = radius_q(n) at delta_s = delta/(KQL)      sqrt(ln(2KQL/delta) / (2n)) if no means are declared
-//! L          = max(1, ceil(log2 T)) >= the number of levels
+//! width(n) = sqrt(ln(2KQL/delta) / (2n))       L = max(1, ceil(log2 T)) >= the number of levels
 //! ```
 //!
-//! ucb-doubling is debora's policy free (Q = 1) without the clear test, safe-mix its policy hard. Exploration, levels and the
-//! rules for the next strategy are the same: only rounding, and what the budget rho does to the width, is missing. So the
-//! difference in regret is the *price of replicability*.
+//! safe-mix is debora's policy hard: the same exploration, levels and rules, with plain means on the plain line. Only the line, its
+//! rounding and what the budget rho does to the width are missing, so the difference in regret is the *price of
+//! replicability*. ucb-doubling plays the action with the largest mean and width at growing counts. Debora's policy free tries
+//! and picks instead, so between these two more differs than the rounding.
 //!
 //! The growth is the problem's, or 8 under profile paper.
 
 use std::sync::Arc;
 
 use super::epochs::{EpochRule, infeasible_note};
+use crate::bounds::Bounds;
 use crate::budget::doublings;
 use crate::lp::Solver;
 use crate::mean::Tally;
 use crate::plan::fit;
-use crate::policy::{self, Sight, View};
-use crate::problem::{Problem, Profile, Range};
+use crate::policy::{self, NextStrategy, View};
+use crate::problem::{Problem, Profile};
 use crate::record::Kind;
 use crate::strategy::Strategy;
-use crate::width::{radius, variance_max};
+use crate::width::hoeffding;
 
 pub(super) struct Plain {
     problem: Arc<Problem>,
@@ -47,10 +48,7 @@ impl Plain {
         let delta_share = problem.delta() / estimates;
         // The share is for more levels than there can be, so the number of levels does not matter.
         let fitting = fit(problem, growth, |phi, _, count| {
-            (0..problem.quantities_estimated()).all(|quantity| {
-                let means = problem.means(quantity);
-                width(means, delta_share, count) < phi * means.span()
-            })
+            hoeffding(delta_share, count) < phi
         });
         let levels = fitting.map_or(Vec::new(), |(first, levels)| {
             let power = |level| first * u64::from(growth).pow(level);
@@ -74,10 +72,10 @@ impl Plain {
             if self.levels.binary_search(&count).is_err() {
                 continue;
             }
-            for quantity in 0..self.problem.quantities_estimated() {
-                let entry = quantity * actions + action;
+            for (place, &quantity) in self.problem.estimated().iter().enumerate() {
+                let entry = place * actions + action;
                 self.values[entry] = tally.mean(action as u32, quantity);
-                self.widths[entry] = width(self.problem.means(quantity), self.delta_share, count);
+                self.widths[entry] = hoeffding(self.delta_share, count);
             }
         }
     }
@@ -87,27 +85,47 @@ impl Plain {
         self.levels.first().copied().unwrap_or(u64::MAX)
     }
 
-    fn view(&self, counts: &[u64]) -> View {
-        let actions = counts.len();
-        let limited = (1..self.problem.quantities_estimated()).map(|cost| self.problem.means(cost));
-        if counts.iter().all(|&count| count >= self.first()) {
-            let sight = if self.problem.safe().is_some() {
-                Sight::Whole
-            } else {
-                Sight::Optimistic
-            };
-            return View::of(actions, &self.values, &self.widths, limited, sight);
+    /// What the estimates say, costs kept within their ranges.
+    fn bounds(&self) -> Bounds {
+        let actions = self.values.len() / self.problem.quantities_estimated();
+        let mut bounds = Bounds::before(&self.problem);
+        for (place, &quantity) in self.problem.estimated().iter().enumerate() {
+            for action in 0..actions {
+                let entry = place * actions + action;
+                let (mean, width) = (self.values[entry], self.widths[entry]);
+                let Some(cost) = place.checked_sub(1) else {
+                    bounds.set_plain(0, action, mean, width);
+                    continue;
+                };
+                let on_scale = |share: f64| self.problem.on_scale(quantity, action as u32, share);
+                bounds.low[cost * actions + action] = on_scale((mean - width).max(0.0));
+                bounds.high[cost * actions + action] = on_scale((mean + width).min(1.0));
+            }
         }
-        let below = |action: usize| counts[action] < self.first();
-        View::Explore {
-            candidate: Strategy::uniform(actions, below),
-            worst: limited.map(|means| means.high).collect(),
+        (0..actions).for_each(|action| bounds.set_span(action));
+        bounds
+    }
+
+    fn next(&mut self, counts: &[u64]) -> NextStrategy {
+        let bounds;
+        let view = if counts.iter().all(|&count| count >= self.first()) {
+            bounds = self.bounds();
+            View::Estimate(&bounds)
+        } else {
+            let below = |action: usize| counts[action] < self.first();
+            View::Explore {
+                candidate: Strategy::uniform(counts.len(), below),
+                worst: vec![1.0; self.problem.quantities_estimated() - 1],
+            }
+        };
+        match self.problem.safe() {
+            Some(safe) => {
+                let thresholds = self.problem.thresholds();
+                policy::hard(&view, thresholds, safe, true, &mut self.solver)
+            }
+            None => policy::free(&view),
         }
     }
-}
-
-fn width(means: Range, delta: f64, count: u64) -> f64 {
-    radius(variance_max(means), delta, count)
 }
 
 impl EpochRule for Plain {
@@ -124,14 +142,7 @@ impl EpochRule for Plain {
 
     fn choose(&mut self, tally: &Tally) -> Strategy {
         self.estimate(tally);
-        let view = self.view(tally.counts());
-        let choice = match self.problem.safe() {
-            Some(safe) => {
-                let thresholds = self.problem.thresholds();
-                policy::hard(&view, thresholds, safe, true, &mut self.solver)
-            }
-            None => policy::free(&view),
-        };
+        let choice = self.next(tally.counts());
         self.infeasible += u64::from(choice.kind == Kind::Infeasible);
         choice.strategy
     }

@@ -70,14 +70,15 @@ impl<P: Pricing> PrimalDual<P> {
     pub fn new(problem: &Arc<Problem>, pricing: P) -> Self {
         let actions = problem.actions().len();
         let quantities = problem.quantities();
+        let limited = problem.limited().len();
         let mut player = Self {
             problem: Arc::clone(problem),
             width: AnytimeWidth::of(problem),
             pricing,
             tally: Tally::new(actions, quantities),
             rewards: vec![0.0; actions],
-            excesses: vec![0.0; actions * (quantities - 1)],
-            prices: vec![0.0; quantities - 1],
+            excesses: vec![0.0; actions * limited],
+            prices: vec![0.0; limited],
             strategy: Strategy::pure(0, actions),
             action: 0,
         };
@@ -91,10 +92,12 @@ impl<P: Pricing> PrimalDual<P> {
     fn bound(&mut self, action: u32) {
         let costs = self.prices.len();
         let a = action as usize;
-        self.rewards[a] = optimistic(self.width, &self.tally, action, 0);
-        for (cost, excess) in self.excesses[a * costs..][..costs].iter_mut().enumerate() {
-            *excess = optimistic(self.width, &self.tally, action, cost + 1)
-                - self.problem.thresholds()[cost];
+        let grounds = (&*self.problem, self.width);
+        self.rewards[a] = optimistic(grounds, &self.tally, action, 0);
+        let limits = self.problem.limited().iter().zip(self.problem.thresholds());
+        let excesses = &mut self.excesses[a * costs..][..costs];
+        for (excess, (&quantity, threshold)) in excesses.iter_mut().zip(limits) {
+            *excess = optimistic(grounds, &self.tally, action, quantity) - threshold;
         }
     }
 
@@ -131,9 +134,11 @@ impl<P: Pricing> Player for PrimalDual<P> {
             "a stretch is one round"
         );
         // By what was observed, not by estimates: prices follow the costs of this very round.
-        let thresholds = (1..).zip(self.problem.thresholds());
-        let excesses =
-            thresholds.map(|(quantity, threshold)| stretch.mean(self.action, quantity) - threshold);
+        let (problem, action) = (&self.problem, self.action);
+        let limits = problem.limited().iter().zip(problem.thresholds());
+        let excesses = limits.map(|(&quantity, threshold)| {
+            problem.on_scale(quantity, action, stretch.mean(action, quantity)) - threshold
+        });
         self.pricing.renew(&mut self.prices, excesses);
         let sums = stretch.sums()[self.action as usize * stretch.quantities()..]
             .get(..stretch.quantities());

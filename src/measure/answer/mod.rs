@@ -3,7 +3,6 @@
 //! Colours, widths and line breaks are the reader's. The program lays an answer out for a terminal and as HTML, and Python for a
 //! console and a notebook, each from these items; none has to take text apart.
 
-mod clear;
 mod gaps;
 mod import;
 mod pairs;
@@ -11,10 +10,10 @@ mod plan;
 mod run;
 mod sweep;
 mod table;
+mod trial;
 
 use serde::Serialize;
 
-pub use clear::{clear_leads, clear_test};
 pub use import::imported;
 pub use pairs::measured;
 pub use plan::{holdback, plan};
@@ -23,6 +22,7 @@ pub use sweep::swept;
 pub use table::{
     Align, AnswerCell, AnswerColumn, AnswerTable, NumberFormat, TableDraft, row_for_each,
 };
+pub use trial::{look_test, picked};
 
 /// Blocks in the order in which they are read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -1,7 +1,7 @@
 //! What `debora replicate` and `debora compare` say.
 
 use crate::Policy;
-use crate::lab::metrics::Spread;
+use crate::lab::metrics::{BEST_TOLERANCE, Spread};
 use crate::lab::replicate::Pair;
 use crate::lab::summary::{Broken, Promise, Summary};
 use crate::measure::answer::{Answer, AnswerCell, AnswerTable, Sentence, Tone, gaps, row_for_each};
@@ -43,6 +43,7 @@ fn replicate(part: &Part, findings: &Findings) -> Answer {
     if player == DEBORA {
         sentences.extend(committed(spec, summary).map(Sentence::plain));
     }
+    sentences.extend(conclusion(spec.problem(), summary).map(Sentence::plain));
     let mut answer = Answer::with_warnings(&part.warnings);
     answer.paragraph(sentences);
     answer.paragraph(gaps::sentences(&part.gaps).into_iter().map(Sentence::plain));
@@ -122,14 +123,38 @@ fn diverged(summary: &Summary) -> Option<String> {
     })
 }
 
-/// How many runs committed to an action; none where no run can.
+/// How many runs committed to an action before their trial was over; none where no run can.
 fn committed(spec: &SpecText, summary: &Summary) -> Option<String> {
-    spec.plan.clear.as_ref()?;
+    spec.plan.trial.as_ref()?.looks.first()?;
     Some(format!(
         "Runs that committed to an action clearly ahead: {} of {}.",
         whole(summary.committed),
         whole(summary.runs)
     ))
+}
+
+/// What runs conclude, whatever their keys: where data are too few the final choice comes from the key.
+fn conclusion(problem: &Problem, summary: &Summary) -> Option<String> {
+    let found = &summary.same_conclusion;
+    let same = found.other_keys.map(|rate| {
+        format!(
+            "Two runs with different keys end at the same strategy in {} of cases",
+            percent(rate)
+        )
+    });
+    let best = found.best.map(|rate| match problem.policy() {
+        Policy::Free => format!("{} of runs end at the best action", percent(rate)),
+        _ => format!(
+            "{} of runs end within {} of the best reward and within the limits",
+            percent(rate),
+            percent(BEST_TOLERANCE)
+        ),
+    });
+    match (same, best) {
+        (Some(same), Some(best)) => Some(format!("{same}; {best}.")),
+        (Some(one), None) | (None, Some(one)) => Some(one + "."),
+        (None, None) => None,
+    }
 }
 
 /// What a round cost on average, run by run, in the user's units: regret, and each cost's excess over its threshold.
@@ -154,9 +179,8 @@ fn per_round(
             scale,
         });
     }
-    for cost in 0..problem.thresholds().len() {
-        let quantity = problem.quantity(cost + 1);
-        let threshold = amount(problem.threshold(cost));
+    for (cost, (quantity, threshold)) in problem.limits().enumerate() {
+        let threshold = amount(threshold);
         let name = format!("{}, excess over {threshold}", quantity.name);
         let scale = quantity.range.span() / rounds;
         rows.extend(violations(pairs, cost).map(|spread| SpreadRow {
@@ -287,13 +311,12 @@ fn players(part: &Part, findings: &Findings) -> AnswerTable {
         .words("player", |((name, _), _)| name)
         .shares("identical", |((_, summary), _)| summary.identical_rate)
         .numbers("regret", |((_, summary), _)| mean_regret(problem, summary));
-    for cost in 0..costs {
-        let quantity = problem.quantity(cost + 1);
-        let threshold = amount(problem.threshold(cost));
+    for (cost, (quantity, threshold)) in problem.limits().enumerate() {
+        let threshold = amount(threshold);
         let scale = quantity.range.span() / problem.horizon() as f64;
         table = table.numbers(
             format!("{}>{threshold}", quantity.name),
-            |(_, (_, pairs))| violations(pairs, cost).map(|spread| spread.mean * scale),
+            move |(_, (_, pairs))| violations(pairs, cost).map(|spread| spread.mean * scale),
         );
     }
     table

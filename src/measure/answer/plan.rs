@@ -2,10 +2,9 @@
 
 use crate::measure::WorldGap;
 use crate::measure::answer::{
-    Answer, AnswerCell, AnswerTable, Sentence, Tone, clear, gaps, row_for_each,
+    Answer, AnswerCell, AnswerTable, Sentence, Tone, gaps, row_for_each, trial,
 };
-use crate::measure::words::{amount, counted, listed, percent, whole};
-use crate::problem::Range;
+use crate::measure::words::{amount, counted, percent, whole};
 use crate::spec::ServiceSpec;
 use crate::{Plan, Policy, Problem};
 
@@ -25,10 +24,10 @@ pub fn plan(
     // What can be relied on first, then what it costs.
     let sentences = [
         Some(replicability(plan)),
-        declared_means(plan),
         exploration(plan),
-        clear::when(plan),
-        detectable_gap(plan),
+        trial::when(plan),
+        trial::sooner(plan),
+        detectable(plan),
         gap.map(|(gap, horizon)| gap_needs(plan, gap, horizon)),
         Some(bounds(plan)),
     ];
@@ -41,11 +40,17 @@ pub fn plan(
     answer.table(constants(plan));
     if !plan.levels.is_empty() {
         answer.table(levels(plan));
-        answer.note("cell and width as shares of a range, the largest over the quantities");
+        answer.note(match plan.offset_c {
+            Some(_) => "cell and width on the line where variance is constant: around a mean of 1/2, about shares of the range",
+            None => "cell and width as shares of a range",
+        });
     }
-    if let Some(test) = &plan.clear {
-        answer.table(clear::stages(plan, test));
-        answer.note("rounds each; the key draws the lead that commits between the two");
+    if let Some(trial) = plan.trial.as_ref().filter(|trial| !trial.looks.is_empty()) {
+        answer.table(trial::looks(plan, trial));
+        answer.note(
+            "for the median draw of where looks are; rounds each, and the lead that commits, which the key draws between the two \
+             (around the middle of the range; near its ends smaller ones do)",
+        );
     }
     answer
 }
@@ -85,28 +90,6 @@ fn replicability(plan: &Plan) -> String {
     )
 }
 
-/// What the plan takes for granted of the means.
-fn declared_means(plan: &Plan) -> Option<String> {
-    let problem = &plan.problem;
-    let declared: Vec<String> = (0..problem.quantities())
-        .filter(|&quantity| problem.means(quantity) != Range::UNIT)
-        .map(|number| {
-            let quantity = problem.quantity(number);
-            let means = problem.means(number);
-            let [low, high] =
-                [means.low, means.high].map(|end| amount(quantity.range.to_user(end)));
-            format!("{} from {low} to {high}", quantity.name)
-        })
-        .collect();
-    // Narrow means need smaller widths to be told apart, so that a declaration may also cost rounds.
-    (!declared.is_empty()).then(|| {
-        format!(
-            "All this rests on the declared means: {}. Without them the plan would be another.",
-            listed(&declared)
-        )
-    })
-}
-
 /// How long exploration takes. A blind plan never ends it, and its warning says so.
 fn exploration(plan: &Plan) -> Option<String> {
     let rounds = plan.exploration_rounds.filter(|_| !plan.blind)?;
@@ -122,26 +105,27 @@ fn exploration(plan: &Plan) -> Option<String> {
     ))
 }
 
-fn detectable_gap(plan: &Plan) -> Option<String> {
+/// Of policy free the trial's own sentence says it.
+fn detectable(plan: &Plan) -> Option<String> {
     let reward = plan.problem.quantity(0);
-    let gap = plan.detectable_gap? * reward.range.span();
+    let found = plan.detectable.filter(|_| plan.trial.is_none())? * reward.range.span();
     Some(format!(
-        "By the end, gaps of {} or more in {} can be detected.",
-        amount(gap),
+        "By the end, differences of {} or more in {} are found.",
+        amount(found),
         reward.name
     ))
 }
 
 fn gap_needs(plan: &Plan, gap: f64, horizon: Option<u64>) -> String {
     let gap = format!(
-        "a gap of {} in {}",
+        "a difference of {} in {}",
         amount(gap),
         plan.problem.quantity(0).name
     );
     match horizon {
-        Some(horizon) => format!("To see {gap} takes {} rounds.", whole(horizon)),
+        Some(horizon) => format!("To find {gap} takes {} rounds.", whole(horizon)),
         // 2^53 is the largest horizon: rounds are counted exactly up to it, in doubles as well.
-        None => format!("No horizon up to 2^53 shows {gap}."),
+        None => format!("No horizon up to 2^53 finds {gap}."),
     }
 }
 
@@ -161,7 +145,7 @@ fn bounds(plan: &Plan) -> String {
     match plan.violation_bound {
         None => bound + ".",
         // Hard limits hold in every round, except in an event of probability delta: there is no average to bound.
-        Some(0.0) => format!(
+        Some(0.0) if problem.policy() == Policy::Hard => format!(
             "{bound}; with probability {} every round is safe.",
             percent(1.0 - problem.delta())
         ),
@@ -175,15 +159,31 @@ fn bounds(plan: &Plan) -> String {
 fn constants(plan: &Plan) -> AnswerTable {
     // Profile paper has no growth to choose: its epochs end when a count has doubled.
     let growth = plan.growth.map_or("2".into(), |growth| growth.to_string());
-    let informative = plan.first_informative_count;
-    let rows: [(&str, AnswerCell); 6] = [
-        ("profile", plan.profile.name().into()),
-        ("growth", growth.into()),
-        ("share of rho", plan.rho_share.into()),
-        ("share of delta", plan.delta_share.into()),
-        ("first informative count", AnswerCell::or_none(informative)),
-        ("epochs at most", plan.epochs_max.into()),
+    let trial = plan.trial.as_ref();
+    let estimates = plan.rho_share.is_some();
+    let informative = || AnswerCell::or_none(plan.first_informative_count);
+    let offset_c = plan.offset_c.or(trial.map(|trial| trial.offset_c));
+    let rows: [(&str, Option<AnswerCell>); 12] = [
+        ("profile", Some(plan.profile.name().into())),
+        ("growth", Some(growth.into())),
+        ("explore", plan.explore.map(AnswerCell::from)),
+        ("caution", plan.caution.map(AnswerCell::from)),
+        ("share of rho", plan.rho_share.map(AnswerCell::from)),
+        ("share of delta", plan.delta_share.map(AnswerCell::from)),
+        ("offset of the line", offset_c.map(AnswerCell::from)),
+        ("rounds each tried", trial.map(|trial| trial.count.into())),
+        (
+            "least threshold of looks",
+            trial.map(|trial| trial.threshold.into()),
+        ),
+        ("scale of the pick", trial.map(|trial| trial.scale.into())),
+        ("first informative count", estimates.then(informative)),
+        ("epochs at most", Some(plan.epochs_max.into())),
     ];
+    // What a plan does not have is no row.
+    let rows = rows
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
     row_for_each(rows)
         .words("constant", |(name, _)| *name)
         .numbers("value", |(_, value)| value.clone())

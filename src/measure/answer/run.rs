@@ -2,7 +2,7 @@
 
 use crate::lab::metrics::Run;
 use crate::measure::answer::{
-    Answer, AnswerTable, Sentence, Tone, clear_test, gaps as of_world, row_for_each,
+    Answer, AnswerTable, Sentence, Tone, gaps as of_world, look_test, picked, row_for_each,
 };
 use crate::measure::words::{amount, counted, whole};
 use crate::measure::{FirstRun, SpecText, WorldGap};
@@ -24,9 +24,19 @@ pub fn run(
     ];
     // Of the tests before it nothing followed.
     let passed = seen.tests.iter().find(|test| test.passed);
-    sentences.extend(passed.map(|test| Sentence::plain(clear_test(problem, test))));
+    sentences.extend(passed.map(|test| Sentence::plain(look_test(problem, test))));
+    let pick = seen.pick.as_ref();
+    sentences.extend(pick.map(|pick| Sentence::plain(picked(problem, pick))));
     for cost in 0..run.violations.len() {
         sentences.push(Sentence::plain(cost_kept(problem, means, run, cost)));
+    }
+    let watched = (1..problem.quantities()).filter(|q| !problem.limited().contains(q));
+    for quantity in watched {
+        let average = amount(average(problem, means, run, quantity));
+        let name = &problem.quantity(quantity).name;
+        sentences.push(Sentence::plain(format!(
+            "{name}: {average} on average; watched only."
+        )));
     }
     if run.regret.is_some_and(|regret| regret < 0.0) {
         sentences.push(Sentence::plain(
@@ -71,8 +81,15 @@ fn regret(problem: &Problem, run: &Run) -> String {
         return "No strategy is safe in this world, so there is no regret to speak of.".into();
     };
     let regret = regret * problem.quantity(0).range.span();
+    let known = run.lost_at_most.map_or(String::new(), |most| {
+        let most = most * problem.quantity(0).range.span();
+        format!(
+            "; by the run's own record at most {} was lost",
+            amount(most)
+        )
+    });
     format!(
-        "Regret {} in all, {} a round.",
+        "Regret {} in all, {} a round{known}.",
         amount(regret),
         amount(regret / run.rounds as f64)
     )
@@ -80,23 +97,30 @@ fn regret(problem: &Problem, run: &Run) -> String {
 
 /// A cost's average beside its threshold, in the user's units.
 fn cost_kept(problem: &Problem, means: &[Vec<f64>], run: &Run, cost: usize) -> String {
-    let quantity = problem.quantity(cost + 1);
+    let number = problem.limited()[cost];
+    let (quantity, threshold) = problem.limits().nth(cost).expect("a limited cost");
     let rounds = run.rounds as f64;
-    // From the true means, as the violation is: what was drawn would add noise that no limit is about.
-    let played = means[cost + 1]
-        .iter()
-        .zip(&run.counts)
-        .map(|(mean, &count)| mean * count as f64);
-    let average = quantity.range.to_user(played.sum::<f64>() / rounds);
+    let average = average(problem, means, run, number);
     // Only rounds above the threshold count: those below do not make up for them.
     let excess = run.violations[cost] * quantity.range.span() / rounds;
     format!(
         "{}: {} on average, threshold {}; the excess over it, averaged over all rounds, is {}.",
         quantity.name,
         amount(average),
-        amount(problem.threshold(cost)),
+        amount(threshold),
         amount(excess)
     )
+}
+
+/// What a cost was on average, in the user's units.
+fn average(problem: &Problem, means: &[Vec<f64>], run: &Run, quantity: usize) -> f64 {
+    // From the true means, as the violation is: what was drawn would add noise that no limit is about.
+    let played = means[quantity]
+        .iter()
+        .zip(&run.counts)
+        .map(|(mean, &count)| mean * count as f64);
+    let range = problem.quantity(quantity).range;
+    range.to_user(played.sum::<f64>() / run.rounds as f64)
 }
 
 fn actions(problem: &Problem, run: &Run) -> AnswerTable {

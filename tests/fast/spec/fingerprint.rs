@@ -56,15 +56,15 @@ fn spellings_leave_no_trace() {
 fn fingerprints_are_fixed() {
     assert_eq!(
         live(FREE),
-        "22937d8525976b65f761897209a09f929bedd0d6b160ca7c4492880bbec60f83"
+        "3908ce41af4b755b2ae10606ad1b4a6699d02f98c068ca2bc7a066883ed293dc"
     );
     assert_eq!(
         live(HARD),
-        "fb1e235bd57fc07f73277963e3e90dc65b566985438bd924e37ea614d6b659bd"
+        "e9885986bb78ab53e41a0e1d14e22f6ddab7c87ff37602552cc16f61a3a9e68a"
     );
     assert_eq!(
         simulated(HARD),
-        "3979ae75b614765a76a889854d477ff136a954e794fec7871485934587702357"
+        "5c64ef4481ddbfde2f8b38abd9c019d5fee3772ebf9713f15d9102d6609fde0b"
     );
 }
 
@@ -83,10 +83,8 @@ fn every_value_that_matters_moves_them() {
         ("actions", "['small', 'medium', 'large ']", [true, true]),
         ("reward.name", "points", [true, true]),
         ("reward.range", "[-1, 2]", [true, true]),
-        ("reward.mean", "[0, 1]", [true, true]),
-        ("reward.mean", "[-1, 1]", [false, false]),
+        ("explore", "0.3", [true, true]),
         ("cost.price.range", "[0, 0.03]", [true, true]),
-        ("cost.price.mean", "[0, 0.01]", [true, true]),
         ("cost.price.threshold", "0.004", [true, true]),
         ("safe.strategy", "{ small = 1 }", [true, true]),
         ("safe.cost.wait", "0.2", [true, true]),

@@ -261,19 +261,50 @@ fn a_hard_spec_is_read_back() {
     );
 }
 
-/// Declared means are in the user's units, scaled once, and written back as they were given.
+/// Ranges by action, known values, a watched cost, caution and a length of one's own: read, scaled once, written back as given.
 #[test]
-fn declared_means_are_read_back() {
-    let text = HARD
-        .replace("range = [-1, 1]", "range = [-1, 1]\nmean = [0, 1]")
-        .replace("threshold = 0.005", "threshold = 0.005\nmean = [0, 0.01]");
+fn ranges_by_action_and_watched_costs_are_read_back() {
+    let text = format!(
+        "caution = 0.25\nexplore = 0.125\n{}range = {{ a = [0, 0.5], b = [2, 2] }}\n[[cost]]\nname = 'seen'\n",
+        SOFT.replace("threshold = 0.5", "threshold = 1")
+    );
     let problem = parse(&text).problem;
-    let ends = |low, high| Range { low, high };
-    let means = [0, 1, 2].map(|quantity| problem.means(quantity));
-    assert_eq!(means, [ends(0.5, 1.0), ends(0.0, 0.5), Range::UNIT]);
+    assert_eq!((problem.caution(), problem.explore()), (0.25, Some(0.125)));
+    assert_eq!(
+        (problem.limited(), problem.thresholds()),
+        (&[1][..], &[0.5][..])
+    );
+    assert_eq!(problem.threshold(1), None);
+    let price = problem.quantity(1);
+    assert_eq!((price.known(0), price.known(1)), (None, Some(2.0)));
+    assert_eq!((price.range.low, price.range.high), (0.0, 2.0));
+    assert_eq!(problem.entries_estimated(), 3);
     assert_eq!(parse(&problem.to_toml()).problem, problem);
-    let beside = [("reward.mean", "[0, 1]"), ("cost.price.mean", "[0, 0.01]")];
-    assert_eq!(parse_with(HARD, &beside).unwrap().problem, problem);
+    let same = SOFT.to_owned() + "range = { a = [0, 2], b = [0, 2] }\n";
+    assert_eq!(
+        parse(&same).problem,
+        parse(&(SOFT.to_owned() + "range = [0, 2]\n")).problem
+    );
+}
+
+/// What is to be kept is said by the policy; without a threshold there is nothing to keep.
+#[test]
+fn a_policy_may_be_left_out_where_nothing_is_limited() {
+    let without = |text: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with("policy"));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let free = parse(&without(FREE)).problem;
+    assert_eq!(free.policy(), debora::Policy::Free);
+    let watched = without(SOFT).replace("threshold = 0.5", "");
+    assert_eq!(parse(&watched).problem.policy(), debora::Policy::Free);
+    let error = Spec::parse(&without(SOFT), "x.toml")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("\"soft\"") && error.contains("\"hard\""),
+        "{error}"
+    );
 }
 
 #[test]
@@ -538,8 +569,13 @@ fn errors_know_the_keys_that_lead_to_them() {
             "actions.1",
         ),
         (HARD, "\"medium\",", "7,", "actions.1"),
-        (HARD, "threshold = 0.5", "threshold = 5", "cost.1.threshold"),
-        (HARD, "threshold = 0.5", "", "cost.1.threshold"),
+        (
+            HARD,
+            "threshold = 0.5",
+            "threshold = -5",
+            "cost.1.threshold",
+        ),
+        (HARD, "threshold = 0.5", "", "safe.cost.wait"),
         (
             HARD,
             "threshold = 0.005",
@@ -553,13 +589,12 @@ fn errors_know_the_keys_that_lead_to_them() {
             "range = [1, \"x\"]",
             "reward.range.1",
         ),
-        (HARD, "range = [-1, 1]", "mean = [0.5, 3]", "reward.mean"),
+        (HARD, "range = [-1, 1]", "mean = [0.5, 1]", "reward.mean"),
         (HARD, "small = 0.75", "small = 7.5", "safe.strategy.small"),
         (HARD, "wait = 0.25,", "wait = 2.5,", "safe.cost.wait"),
         (HARD, "wait = 0.25,", "", "safe.cost"),
         (HARD, "\"7d\"", "7", "service.outcome_wait"),
         (HARD, "wait = 0.75", "wait = 75", "service.impute.cost.wait"),
-        (SOFT, "threshold = 0.5", "", "cost.0.threshold"),
         (SOFT, "name = \"price\"\n", "", "cost.0.name"),
     ];
     for (text, right, wrong, field) in cases {

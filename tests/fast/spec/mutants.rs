@@ -62,7 +62,7 @@ fn bases() -> Vec<String> {
         HARD.to_owned(),
         HARD.replace(
             "threshold = 0.5\n",
-            "threshold = 0.5\nmean = [0.125, 0.75]\n",
+            "threshold = 0.5\nrange = { small = [0, 1], medium = [0.5, 0.5], large = [0, 0.5] }\n",
         ),
         format!("{SOFT}[world]\nkind = 'bernoulli'\nreward = [0.25, 1]\ncost.price = [0, 0.75]\n"),
         format!("{SOFT}{discrete}"),
@@ -198,7 +198,7 @@ proptest! {
     }
 }
 
-const PATHS: [&str; 17] = [
+const PATHS: [&str; 19] = [
     "policy",
     "horizon",
     "rho",
@@ -209,7 +209,9 @@ const PATHS: [&str; 17] = [
     "cost",
     "cost.price.threshold",
     "cost.price.name",
-    "cost.price.mean",
+    "explore",
+    "caution",
+    "cost.price.range.a",
     "safe.strategy.a",
     "safe.margin.price",
     "world.kind",

@@ -15,6 +15,7 @@ use debora::Problem;
 use debora::lab::metrics::Spread;
 use debora::lab::replicate::Simulator;
 use debora::measure::{Findings, Measurement, Part, SpecText, answer, json};
+use debora::problem::Quantity;
 use debora::spec::{WorldKind, quoted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -146,16 +147,19 @@ impl SimulatedPairs {
             asked,
             sentences: answer::measured(part, &findings).sentences(),
             found: json::measured(part, &findings),
-            limits: (0..problem.thresholds().len())
-                .map(|cost| limit(part, problem, cost))
+            limits: problem
+                .limited()
+                .iter()
+                .zip(problem.limits())
+                .map(|(&quantity, limited)| limit(part, quantity, limited))
                 .collect(),
             spec,
         }
     }
 }
 
-fn limit(part: &Part, problem: &Problem, cost: usize) -> SimulatedLimit {
-    let means = means_of(part, cost + 1);
+fn limit(part: &Part, quantity: usize, (cost, threshold): (&Quantity, f64)) -> SimulatedLimit {
+    let means = means_of(part, quantity);
     let runs = part.pairs.players[0].1.iter().flat_map(|pair| &pair.runs);
     let averages = runs.map(|run| {
         let played = run.counts.iter().zip(means);
@@ -167,8 +171,8 @@ fn limit(part: &Part, problem: &Problem, cost: usize) -> SimulatedLimit {
     });
     let spread = Spread::of(averages).expect("a pair is always run");
     SimulatedLimit {
-        name: problem.quantity(cost + 1).name.clone(),
-        threshold: problem.threshold(cost),
+        name: cost.name.clone(),
+        threshold,
         mean: spread.mean,
         p05: spread.p05,
         median: spread.median,

@@ -3,7 +3,7 @@
 use axum::Json as Reply;
 use axum::extract::State as Shared;
 use axum::response::{IntoResponse as _, Response};
-use debora::record::{HardRule, Kind};
+use debora::record::{Kind, Rule};
 use serde::Serialize;
 
 use crate::reading::{
@@ -42,7 +42,7 @@ pub struct State<'a> {
     kind: Kind,
     /// Which of its strategies policy hard plays, mix or plan; none for the others.
     #[schema(value_type = Option<String>)]
-    rule: Option<HardRule>,
+    rule: Option<Rule>,
     /// The clear test made at its start, if one was due.
     test: Option<TestState>,
     /// After a commitment: why, and while it is open that nothing depends on outcomes any more, so that it can be closed without
@@ -78,8 +78,6 @@ pub struct State<'a> {
     infeasible: u64,
     /// Whether outcomes go missing more often after some actions than after others.
     sample_ratio: &'a SampleRatio,
-    /// Declared means that the estimates contradict, in sentences: if one is false, nothing is promised.
-    false_means: Vec<String>,
     /// SHA-256 over the strategies of all closed epochs: with one key, equal digests mean equal decisions.
     digest: &'a str,
     /// The hash of the last closed epoch. Publish it now and then: anyone who knows it can detect a change to what came before.
@@ -202,7 +200,6 @@ impl<'a> State<'a> {
             holdback: reading.holdback(),
             infeasible: progress.infeasible,
             sample_ratio: reading.sample_ratio(),
-            false_means: reading.false_means(),
             digest: &progress.digest,
             head: &progress.head,
         }

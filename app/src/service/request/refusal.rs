@@ -31,6 +31,8 @@ pub enum Refusal {
     World,
     /// A spec with a key.
     KeyInSpec,
+    /// A cost with a range for each action.
+    RangesByAction { cost: String },
     /// A name of the experiment, an action, the reward or a cost that is too long or has control characters.
     Name { name: String, bytes: usize },
     /// Too many actions for its costs.
@@ -216,6 +218,13 @@ impl Refusal {
             )
             .against("no key in the spec", "key")
             .at("key"),
+            Self::RangesByAction { cost } => Line::new(
+                422,
+                "ranges_by_action",
+                format!("cost {cost:?} has a range for each action, which live experiments do not take"),
+                "give one range for all actions; simulations, the library and Python take one for each",
+            )
+            .at("cost"),
             Self::Name { name, bytes } => Line::new(
                 422,
                 "name",

@@ -219,7 +219,7 @@ mod tests {
                 ..notice()
             },
             Notice {
-                kind: EventKind::FalseMeans,
+                kind: EventKind::SampleRatio,
                 ..notice()
             },
         ];

@@ -47,8 +47,6 @@ pub enum EventKind {
     LimitExceeded,
     /// Outcomes go missing more often after some actions than after others.
     SampleRatio,
-    /// A declared mean is not where it was said to be.
-    FalseMeans,
     /// Outcomes are waited for, and have been for long.
     Waiting,
     /// Somebody tries the webhook.
@@ -57,14 +55,13 @@ pub enum EventKind {
 
 impl EventKind {
     /// All that can be asked for: a test is not, as it is sent in any case.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 7] = [
         Self::EpochClosed,
         Self::Committed,
         Self::Infeasible,
         Self::Done,
         Self::LimitExceeded,
         Self::SampleRatio,
-        Self::FalseMeans,
         Self::Waiting,
     ];
 
@@ -77,7 +74,6 @@ impl EventKind {
             Self::Done => "experiment.done",
             Self::LimitExceeded => "limit.exceeded",
             Self::SampleRatio => "sample_ratio.uneven",
-            Self::FalseMeans => "premise.contradicted",
             Self::Waiting => "outcomes.waiting",
             Self::Test => "webhook.test",
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use debora::record::{HardRule, Interval};
+use debora::record::{Interval, Rule};
 use debora::spec::Spec;
 use debora::{EpochRecord, Estimate, Plan, Policy, Problem, Why};
 use serde::Serialize;
@@ -244,6 +244,7 @@ impl Neighbours {
         let why = check_values(&self.experiment)
             .is_ok()
             .then(|| Why::of(&Plan::of(problem.clone()), &record, &estimates));
+        let plan = Plan::of(problem.clone());
         let mut detail = EpochDetail {
             actions: self.actions(&heads, &record, why.as_ref())?,
             limits: why.as_ref().map_or(Vec::new(), |why| limits(problem, why)),
@@ -252,7 +253,7 @@ impl Neighbours {
                 .map_or(Vec::new(), |why| expected(problem, why)),
             estimates: in_force
                 .values()
-                .map(|found| estimate(problem, found))
+                .map(|found| estimate(&plan, found))
                 .collect(),
             chain: self.chain_entry(),
             sigma: record.sigma,
@@ -321,7 +322,7 @@ fn limits(problem: &Problem, why: &Why) -> Vec<LimitHere> {
         let quantity = problem.quantity(cost + 1);
         let to_user = |unit: f64| quantity.range.to_user(unit);
         // A plan is made at the most that costs may be; what the optimist hopes for binds nothing then.
-        let hoped = at.least.filter(|_| why.rule != Some(HardRule::Plan));
+        let hoped = at.least.filter(|_| why.rule != Some(Rule::Plan));
         let values = [hoped, at.most].into_iter().flatten();
         let slack = values.map(|value| at.threshold - value).reduce(f64::min);
         LimitHere {
@@ -339,7 +340,7 @@ fn limits(problem: &Problem, why: &Why) -> Vec<LimitHere> {
 
 fn expected(problem: &Problem, why: &Why) -> Vec<ExpectedHere> {
     let expected = why.expected.iter().enumerate().map(|(place, &unit)| {
-        let quantity = problem.quantity(place);
+        let quantity = problem.quantity(problem.estimated()[place]);
         ExpectedHere {
             quantity: quantity.name.clone(),
             value: quantity.range.to_user(unit),
@@ -348,11 +349,12 @@ fn expected(problem: &Problem, why: &Why) -> Vec<ExpectedHere> {
     expected.collect()
 }
 
-fn estimate(problem: &Problem, (made, previous): &(Estimate, Option<Estimate>)) -> EstimateHere {
+fn estimate(plan: &Plan, (made, previous): &(Estimate, Option<Estimate>)) -> EstimateHere {
+    let problem = &plan.problem;
     let quantity = problem.quantity(made.quantity as usize);
     let range = quantity.range;
     let to_user = |unit: f64| range.to_user(unit);
-    let [low, high] = made.cell_ends().map(to_user);
+    let [low, high] = made.cell_ends(plan).map(to_user);
     let cost = made.quantity.checked_sub(1);
     EstimateHere {
         action: made.action,
@@ -372,18 +374,18 @@ fn estimate(problem: &Problem, (made, previous): &(Estimate, Option<Estimate>)) 
         cell: Interval { low, high },
         index: made.index,
         estimate: to_user(made.estimate),
-        width: made.width * range.span(),
-        to_edge: to_edge(made).map(|distance| distance * range.span()),
+        width: (made.interval()[1] - made.interval()[0]) / 2.0 * range.span(),
+        to_edge: to_edge(plan, made).map(|distance| distance * range.span()),
         previous: previous.map(|previous| to_user(previous.estimate)),
-        threshold: cost.map(|cost| problem.threshold(cost as usize)),
+        threshold: cost.and_then(|cost| problem.threshold(cost as usize)),
     }
 }
 
 /// How far the mean is from the nearest edge that another mean can be beyond, on the unit scale.
-fn to_edge(made: &Estimate) -> Option<f64> {
+fn to_edge(plan: &Plan, made: &Estimate) -> Option<f64> {
     let index = made.index?;
     // Means lie in [0, 1], so a cell that reaches beyond an end cannot be left there.
-    let edges = [index - 1, index + 1].map(|other| made.nearest_edge(other));
+    let edges = [index - 1, index + 1].map(|other| made.nearest_edge(other, plan));
     let edges = edges
         .into_iter()
         .flatten()

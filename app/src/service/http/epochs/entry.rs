@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use debora::Problem;
-use debora::record::{HardRule, Kind};
+use debora::record::{Kind, Rule};
 use debora::spec::Spec;
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub struct EpochEntry {
     pub kind: Kind,
     /// Which of its strategies policy hard plays, mix or plan; none for the others.
     #[schema(value_type = Option<String>)]
-    pub rule: Option<HardRule>,
+    pub rule: Option<Rule>,
     /// Its first round.
     pub first_round: u64,
     /// How many rounds it has; of the open one, how many are decided.

@@ -1,7 +1,7 @@
 //! Why an epoch's strategy is played, in sentences.
 
 use debora::measure::words::{amount, counted, listed, whole};
-use debora::record::{HardRule, Kind};
+use debora::record::{Kind, Rule};
 use debora::{Policy, VALUES_VERSION};
 
 use super::detail::{ActionAt, EpochDetail, EstimateHere, LimitHere};
@@ -23,6 +23,7 @@ pub fn why(detail: &EpochDetail, values_version: u32) -> Vec<String> {
         Kind::Estimate => estimate(detail),
         Kind::Infeasible => infeasible(detail),
         Kind::Commit => vec![committed(detail)],
+        Kind::Pick => vec![picked(detail)],
     };
     sentences.extend(detail.entry.test.iter().map(|test| test.sentence.clone()));
     sentences.push(changed(detail));
@@ -46,6 +47,15 @@ fn committed(detail: &EpochDetail) -> String {
     format!("{leader} is played to the horizon, whatever its outcomes.")
 }
 
+fn picked(detail: &EpochDetail) -> String {
+    let best = detail.entry.shares.first();
+    let action = best.map_or("One action", |share| &share.name);
+    format!(
+        "{action} was picked at the end of the trial, by its mean and a draw of the key, and is played to the horizon whatever its \
+         outcomes."
+    )
+}
+
 fn explore(detail: &EpochDetail) -> Vec<String> {
     let mut sentences = vec![
         "It explores: not every action is estimated yet, so no estimate decides what is played."
@@ -53,7 +63,7 @@ fn explore(detail: &EpochDetail) -> Vec<String> {
     ];
     if detail.sigma > 0.0 {
         sentences.push(format!(
-            "The safe strategy has {} of it: so every limit is kept even if the other actions cost the most that is declared.",
+            "The safe strategy has {} of it: so every limit is kept even if the other actions cost the most that their ranges allow.",
             share(detail.sigma)
         ));
     }
@@ -66,9 +76,10 @@ fn estimate(detail: &EpochDetail) -> Vec<String> {
     }
     match (detail.policy, detail.entry.rule) {
         (Policy::Free, _) => vec![largest(detail)],
-        (_, Some(HardRule::Plan)) => vec![planned(detail), SURE.into(), binding(detail)],
-        (_, Some(HardRule::Mix)) => vec![best(detail), MAY.into(), mixed(detail), binding(detail)],
-        (_, None) => vec![best(detail), MAY.into(), binding(detail)],
+        (_, Some(Rule::Plan)) => vec![planned(detail), SURE.into(), binding(detail)],
+        (_, Some(Rule::Mix)) => vec![best(detail), MAY.into(), mixed(detail), binding(detail)],
+        (_, Some(Rule::Moderate)) => vec![moderate(detail)],
+        (_, Some(Rule::Optimistic) | None) => vec![best(detail), MAY.into(), binding(detail)],
     }
 }
 
@@ -96,12 +107,22 @@ fn largest(detail: &EpochDetail) -> String {
     )
 }
 
+/// Between estimates and the most that costs may be.
+fn moderate(detail: &EpochDetail) -> String {
+    format!(
+        "Of the strategies that keep every limit while costs are taken for higher than estimated, by the spec's caution, the one that \
+         may have the largest {} is played.{}",
+        reward(detail),
+        gives(detail)
+    )
+}
+
 /// The optimist's program.
 fn best(detail: &EpochDetail) -> String {
     let (what, gives) = match detail.entry.rule {
         // What it gives is said of what is played, once the safe strategy has its share.
-        Some(_) => ("the candidate", String::new()),
-        None => ("played", gives(detail)),
+        Some(Rule::Mix | Rule::Plan) => ("the candidate", String::new()),
+        _ => ("played", gives(detail)),
     };
     format!(
         "Of the strategies that may keep every limit, the one that may have the largest {} is {what}.{gives}",

@@ -100,6 +100,11 @@ fn epoch(reading: &Reading) -> String {
         Kind::Commit => {
             format!("Epoch {epoch} plays one action to the horizon, as it is clearly ahead.")
         }
+        Kind::Pick => {
+            format!(
+                "Epoch {epoch} plays the action picked at the end of the trial, to the horizon."
+            )
+        }
     }
 }
 
@@ -113,6 +118,7 @@ fn last_epoch(kind: Kind, epoch: &str) -> String {
             format!("In epoch {epoch} the estimates left no strategy within the thresholds.")
         }
         Kind::Commit => format!("Epoch {epoch} played one action, as it was clearly ahead."),
+        Kind::Pick => format!("Epoch {epoch} played the action picked at the end of the trial."),
     }
 }
 

@@ -78,8 +78,6 @@ pub enum WebhookEvent {
     LimitExceeded,
     #[schema(rename = "sample_ratio.uneven")]
     SampleRatio,
-    #[schema(rename = "premise.contradicted")]
-    FalseMeans,
     #[schema(rename = "outcomes.waiting")]
     Waiting,
 }

@@ -4,7 +4,7 @@
 //! again only after it has ended. What is told is thus a fact of the record, whoever finds it and however late.
 
 use anyhow::Result;
-use debora::measure::answer::clear_test;
+use debora::measure::answer::look_test;
 use debora::measure::words::{counted, percent, whole};
 use debora::record::Kind;
 use debora::spec::Spec;
@@ -191,7 +191,7 @@ fn find_in_record(
             let action = &problem.actions()[test.leader as usize];
             let words = format!(
                 "{} {action} is played to the horizon; the experiment can be closed without loss.",
-                clear_test(problem, test)
+                look_test(problem, test)
             );
             let told = facts([("action", json!(action))]);
             add(EventKind::Committed, next.epoch, words, told);
@@ -307,17 +307,6 @@ fn find_alerts(reading: &Reading, at: i64) -> Vec<Notice> {
     if ratio.mismatch {
         let words = ratio.sentence.clone();
         found.push(notice(EventKind::SampleRatio, "", words, Map::new()));
-    }
-    // One for all: every action may have a declared mean that is false.
-    let false_means = reading.false_means();
-    if !false_means.is_empty() {
-        let mut words = false_means[..false_means.len().min(NAMED_MAX)].join(" ");
-        if false_means.len() > NAMED_MAX {
-            let more = (false_means.len() - NAMED_MAX) as u64;
-            words += &format!(" {} more.", counted(more, "is", "are"));
-        }
-        let told = facts([("contradictions", json!(false_means.len()))]);
-        found.push(notice(EventKind::FalseMeans, "", words, told));
     }
     found
 }

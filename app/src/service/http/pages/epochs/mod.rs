@@ -4,22 +4,25 @@ mod grids;
 pub mod list;
 pub mod one;
 
-use debora::record::{HardRule, Kind};
+use debora::record::{Kind, Rule};
 use maud::{Markup, html};
 
 use super::parts;
 
 /// How an epoch's strategy was found, as a word.
-fn kind_badge(kind: Kind, rule: Option<HardRule>) -> Markup {
+fn kind_badge(kind: Kind, rule: Option<Rule>) -> Markup {
     let (class, word) = match kind {
         Kind::Explore => ("waiting", "explore"),
         Kind::Estimate => ("good", "estimate"),
         Kind::Infeasible => ("bad", "infeasible"),
         Kind::Commit => ("committed", "commit"),
+        Kind::Pick => ("committed", "pick"),
     };
     let rule = rule.map(|rule| match rule {
-        HardRule::Mix => "mix",
-        HardRule::Plan => "plan",
+        Rule::Moderate => "moderate",
+        Rule::Optimistic => "optimistic",
+        Rule::Mix => "mix",
+        Rule::Plan => "plan",
     });
     html! {
         (parts::badge(class, word))

@@ -51,10 +51,6 @@ fn remedy(view: &ExperimentView, kind: AlertKind) -> String {
              or timed out, as that is when one is forgotten."
                 .into()
         }
-        AlertKind::FalseMean => hold(
-            view,
-            "start another experiment whose declared means hold what was observed",
-        ),
     }
 }
 

@@ -54,6 +54,11 @@ fn first_sentence(view: &ExperimentView) -> String {
     let (shares, leader) = (reading.shares().words(), &reading.shares().leader().name);
     let nothing_decided = reading.progress.rounds() == 0;
     match reading.kind() {
+        Kind::Pick => {
+            format!(
+                "Deploy {leader}: it was picked at the end of the trial, and no outcome changes that."
+            )
+        }
         Kind::Commit if over => format!("Deploy {leader}: it was clearly ahead."),
         Kind::Commit => {
             format!(

@@ -9,7 +9,6 @@
 
 use std::time::Duration;
 
-use debora::measure::answer::clear_leads;
 use debora::measure::words::{amount, counted, listed, whole as grouped};
 use debora::record::{Interval, Kind};
 use debora::spec::OnWait;
@@ -194,7 +193,7 @@ fn after_outcomes(reading: &Reading) -> String {
 fn change(reading: &Reading, end: &EpochEnd) -> String {
     let engine = &reading.engine;
     if engine.is_in_blocks() {
-        return clear_test(reading).unwrap_or_else(|| {
+        return trial(reading).unwrap_or_else(|| {
             "Then every action is estimated for the first time, and the strategy is found from the estimates.".into()
         });
     }
@@ -224,33 +223,27 @@ fn change(reading: &Reading, end: &EpochEnd) -> String {
     )
 }
 
-/// What the clear test at the end of the open epoch needs, if there is one.
-fn clear_test(reading: &Reading) -> Option<String> {
+/// What comes at the end of the open part of a trial, if there is one.
+fn trial(reading: &Reading) -> Option<String> {
     let engine = &reading.engine;
-    let plan = engine.plan();
-    let clear = plan.clear.as_ref()?;
-    let count = engine.open_record().counts[0];
-    let stage = clear.stages.iter().position(|stage| *stage > count)?;
-    let rounds = grouped(clear.stages[stage]);
-    let [least, sure] = clear_leads(plan, clear, stage);
-    // Between the two leads the key decides, and it is secret until the end.
-    let needs = match least {
-        None => ", though no lead is large enough so early".to_owned(),
-        Some(least) => {
-            let sure = sure.map_or(String::new(), |sure| {
-                format!(", and one of {sure} surely does")
-            });
-            format!(": a lead above {least} may commit it to the leader{sure}")
-        }
-    };
-    let otherwise = match clear.stages.get(stage + 1) {
-        Some(next) => format!("exploration goes on to {} rounds each", grouped(*next)),
-        None => "every action is estimated for the first time".to_owned(),
-    };
+    let trial = engine.plan().trial.as_ref()?;
+    let record = engine.open_record();
+    let actions = engine.problem().actions().len() as u64;
+    let each = (engine.last_round() + 1 - record.first_round) / actions + record.counts[0];
     let lead = lead(reading);
-    Some(format!(
-        "Then, after {rounds} rounds of each action, the clear test is made{needs}. Else {otherwise}.{lead}"
-    ))
+    let rounds = grouped(each);
+    // What a look asks for is secret until it is made; what it can ask for is in the plan.
+    Some(if each < trial.count {
+        format!(
+            "Then, after {rounds} rounds of each action, the run looks: an action clearly ahead is played from then on. Else the \
+             trial goes on, at most to {} rounds each.{lead}",
+            grouped(trial.count)
+        )
+    } else {
+        format!(
+            "Then, after {rounds} rounds of each action, one is picked and played to the horizon.{lead}"
+        )
+    })
 }
 
 /// Who is ahead in what was told, and by how much.
@@ -291,9 +284,9 @@ fn exploration(reading: &Reading, rate: Option<&DecisionRate>) -> Option<String>
             text::duration(rate.seconds(left))
         )
     });
-    let earlier = match plan.clear {
-        Some(_) => " at the latest",
-        None => "",
+    let earlier = match &plan.trial {
+        Some(trial) if !trial.looks.is_empty() => " at the latest",
+        _ => "",
     };
     Some(format!(
         "By the plan exploration ends with {about}round {}{earlier}{time}.",

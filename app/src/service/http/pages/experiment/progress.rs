@@ -51,7 +51,7 @@ pub fn compare(reading: &Reading, epochs: &[EpochHead]) -> PlanProgress {
         exploration: exploration.map(|rounds| (rounds, plan.exploration_share())),
         is_about: plan.problem.policy() == Policy::Hard,
         explored: explored(reading, epochs),
-        gap_planned: plan.detectable_gap.map(|gap| gap * reward.range.span()),
+        gap_planned: plan.detectable.map(|gap| gap * reward.range.span()),
         gap_now: gap_now(reading, &reward.name, reward.range.span()),
         reward: reward.name.clone(),
         epochs_max: plan.epochs_max,

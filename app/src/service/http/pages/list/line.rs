@@ -113,6 +113,7 @@ impl ListLine {
             Some(Kind::Estimate) => "estimate",
             Some(Kind::Infeasible) => "infeasible",
             Some(Kind::Commit) => "commit",
+            Some(Kind::Pick) => "pick",
             None => "",
         }
     }

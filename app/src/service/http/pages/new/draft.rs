@@ -23,7 +23,7 @@ use crate::service::random::random;
 /// What the page starts with: a small experiment that can be created as it is, and shows what a spec may say.
 pub const EXAMPLE: &str = r#"name    = "model routing"
 policy  = "soft"                 # free | soft | hard
-horizon = 1_000_000
+horizon = 10_000_000
 rho     = 0.1
 actions = ["small", "large"]
 
