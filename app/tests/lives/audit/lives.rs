@@ -455,7 +455,10 @@ fn a_look_that_does_not_pass_leads_to_the_next() {
             ends.push(open_record(&trial).counts);
         }
     }
-    let looks = Engine::new(Spec::parse(CLEAR, "spec").unwrap().problem, Key::from(42u64));
+    let looks = Engine::new(
+        Spec::parse(CLEAR, "spec").unwrap().problem,
+        Key::from(42u64),
+    );
     let looks = looks.open_record().looks.clone().unwrap().counts;
     assert_eq!(ends, [[looks[0]; 2], [looks[1]; 2]].map(Vec::from));
     let test = open_record(&trial).test.unwrap();
