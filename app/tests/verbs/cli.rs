@@ -133,7 +133,7 @@ fn plan_keeps_the_contract() {
         &[
             "levels",
             "epochs_max",
-            "detectable_gap",
+            "detectable",
             "regret_bound",
             "violation_bound",
             "bound_probability",
@@ -314,7 +314,7 @@ fn compare_keeps_the_contract() {
 fn the_answer_comes_in_words_first() {
     let words = said(&["replicate", ROUTING, "--pairs", "1000"], 0);
     assert!(
-        words.starts_with("model routing: identical in 971 of 1,000 pairs: 97.1 %, 95 % interval"),
+        words.starts_with("model routing: identical in 934 of 1,000 pairs: 93.4 %, 95 % interval"),
         "{words}"
     );
     assert!(
@@ -362,13 +362,6 @@ fn what_matters_most_is_said_first() {
         margin.starts_with("the safe strategy's true margin on latency is smaller"),
         "{margin}"
     );
-    let mean = said(&["run", ROUTING, "--set", "cost.price.mean=[0, 0.01]"], 0).replace('\n', " ");
-    assert!(
-        mean.starts_with(
-            "the true mean price of large is 0.014, outside the declared 0 to 0.01: nothing is promised"
-        ),
-        "{mean}"
-    );
 }
 
 /// One action far ahead: the plan says when that is seen, the run that it was, and the pairs how often.
@@ -380,13 +373,20 @@ fn a_commitment_is_said_in_words() {
         said(&arguments, 0)
     };
     let plan = clear("plan", &[]).replace('\n', " ");
-    assert!(plan.contains("rounds each, a lead from "), "{plan}");
-    assert!(plan.contains("the leader is played from then on"), "{plan}");
+    assert!(
+        plan.contains("rounds each, one action is picked and played to the horizon"),
+        "{plan}"
+    );
+    assert!(
+        plan.contains("which commit to an action clearly ahead"),
+        "{plan}"
+    );
     let run = clear("run", &[]).replace('\n', " ");
     assert!(run.contains(" rounds each; the threshold was "), "{run}");
     assert!(run.contains(": committed."), "{run}");
     let document: Value = serde_json::from_str(&clear("run", &["--json"])).unwrap();
-    assert!(document["committed_at"].as_u64().unwrap() > 1, "{document}");
+    assert_eq!(document["decided_by"], "commit");
+    assert!(document["decided_at"].as_u64().unwrap() > 1, "{document}");
     let pairs = clear("replicate", &["--pairs", "10"]).replace('\n', " ");
     let words = "Runs that committed to an action clearly ahead: 20 of 20.";
     assert!(pairs.contains(words), "{pairs}");
@@ -598,7 +598,7 @@ fn wrong_calls_are_exit_code_two() {
     ] {
         assert_eq!(output(call).status.code(), Some(2), "{call:?}");
     }
-    assert!(said(&["--version"], 0).contains("values version 2"));
+    assert!(said(&["--version"], 0).contains("values version 3"));
     assert!(said(&["completions", "bash"], 0).contains("replicate"));
 }
 
@@ -737,7 +737,7 @@ fn a_seal_is_the_same_whenever_it_is_made() {
     assert_eq!(seal["plan"], plan);
     let words = said(&["seal", "examples/live.toml"], 0);
     assert!(
-        words.contains("Exploration takes 920 rounds") && words.ends_with(&spec),
+        words.contains("Exploration takes ") && words.ends_with(&spec),
         "{words}"
     );
     let out = std::env::temp_dir().join(format!("debora-seal-{}", std::process::id()));
@@ -793,7 +793,7 @@ fn what_a_player_says_is_in_the_table_the_document_and_the_csv() {
     let pairs = fs::read_to_string(folder.join("out/pairs.csv")).unwrap();
     let lines: Vec<&str> = pairs.lines().collect();
     assert!(
-        lines[0].ends_with("committed_at_2,note_1,note_2"),
+        lines[0].ends_with("decided_at_2,note_1,note_2"),
         "{}",
         lines[0]
     );

@@ -109,7 +109,13 @@ fn a_copy_of_a_stopped_servers_file_is_a_whole_copy() {
     let audited = folder.said(&["audit", "copy.db"]);
     assert!(audited.contains("all equal"), "{audited}");
     let copy = folder.serve("copy.db");
-    assert_eq!(decide_and_tell(&copy), 2001, "{audited}");
+    let told = audited
+        .split(" decisions")
+        .next()
+        .unwrap()
+        .trim_start_matches("e: ");
+    let told: u64 = told.replace(',', "").parse().unwrap();
+    assert_eq!(decide_and_tell(&copy), told + 1, "{audited}");
     assert_eq!(stop(copy).0, Some(0));
     folder.said(&["keys", "add", "ann", "--role", "read", "--store", "copy.db"]);
     folder.said(&["keys", "list", "--store", "copy.db"]);
