@@ -19,9 +19,9 @@ fn main() -> Result<(), debora::Error> {
     let problem = draft.cost("price", [0.0, 0.02], 0.003).build()?;
     let plan = Plan::of(problem.clone());
     println!(
-        "{} rounds of exploration; gaps above {:.3} are detected",
+        "{} rounds of exploration; differences above {:.3} are found",
         plan.exploration_rounds.unwrap_or(0),
-        plan.detectable_gap.unwrap_or(1.0)
+        plan.detectable.unwrap_or(1.0)
     );
 
     for team in [1u64, 2] {

@@ -18,9 +18,9 @@ const SOFT: &str = "name = 'routing'\npolicy = 'soft'\nhorizon = 20_000\nrho = 0
 const BLIND: &str = "name = 'short epochs'\npolicy = 'soft'\nhorizon = 64\nrho = 0.9\ndelta = 0.1\nprofile = 'paper'\n\
     actions = ['left', 'right']\n[[cost]]\nname = 'price'\nthreshold = 0.5\n";
 
-/// A promise that outcomes contradict, a false premise, and losses that depend on the action.
+/// A promise that outcomes contradict, and losses that depend on the action.
 const ALARMING: &str = "policy = 'hard'\nhorizon = 20_000\nrho = 0.9\ndelta = 0.1\nactions = ['left', 'right']\n\
-    [reward]\nmean = [0.5, 1]\n[[cost]]\nname = 'price'\nthreshold = 0.5\n\
+    [[cost]]\nname = 'price'\nthreshold = 0.5\n\
     [safe]\nstrategy = { left = 1.0 }\ncost = { price = 0.1 }\n[service]\noutcome_wait = '10s'\n";
 
 /// An experiment, and what each of its actions gives in every round: a reward and a price.
@@ -160,7 +160,7 @@ pub async fn alerts(house: &House, goldens: &mut Goldens) {
                     .is_some_and(|round| round % 3 > 0)
         });
         alarming.tell(&decided).await;
-        house.wait(10_000).await;
+        house.wait(20_000).await;
     }
     alarming.keep(goldens, "running").await;
     alarming.post("close", &json!({})).await;
