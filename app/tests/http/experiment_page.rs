@@ -239,7 +239,7 @@ async fn the_clear_test_is_announced_and_a_commitment_is_the_answer() {
     says(
         &shown(&house, "e").await,
         &[
-            "rounds of each action, the clear test is made",
+            "rounds of each action, the run looks",
             "Else exploration goes on to",
             "By the plan exploration ends with round",
             "at the latest",
@@ -359,8 +359,6 @@ horizon = 20_000
 rho = 0.9
 delta = 0.1
 actions = ["left", "right"]
-[reward]
-mean = [0.5, 1]
 [[cost]]
 name = "price"
 threshold = 0.5
@@ -704,7 +702,7 @@ async fn an_experiment_of_another_values_version_shows_what_is_recorded() {
     says(
         &page,
         &[
-            "This experiment was decided with values version 1, and this program has 2",
+            "This experiment was decided with values version 1, and this program has 3",
             "Serve it with a debora that has values version 1",
             "3,000",
             "The strategy of epoch",
