@@ -21,7 +21,7 @@ fn main() -> Result<(), debora::Error> {
     println!(
         "{} rounds of exploration; gaps above {:.3} are detected",
         plan.exploration_rounds.unwrap_or(0),
-        plan.detectable_gap.unwrap_or(1.0)
+        plan.detectable.unwrap_or(1.0)
     );
 
     for team in [1u64, 2] {

@@ -47,19 +47,12 @@ fn free(actions: usize, world: &'static str) -> Setting {
     let means = match world {
         "uniform" => uniform(actions, 0),
         "gap .1" => with_best(actions, 0.5, &[(best, 0.6)]),
-        // What the clear test cannot see: nobody is ahead, and the bad actions are played until it has given up.
+        // What no look can see: nobody is ahead, and the bad actions are tried to the end of the trial.
         "two best" => with_best(actions, 0.1, &[(best, 0.6), (best + 1, 0.6)]),
         "rates below .05" => with_best(actions, 0.02, &[(best, 0.04)]),
         _ => unreachable!("a world of this file"),
     };
-    let draft = Box::new(move |horizon| {
-        let draft = Problem::free(names(actions), horizon, 0.3);
-        if world == "rates below .05" {
-            draft.mean("reward", [0.0, 0.05])
-        } else {
-            draft
-        }
-    });
+    let draft = Box::new(move |horizon| Problem::free(names(actions), horizon, 0.3));
     Setting {
         title: format!("free, K = {actions}, {world}"),
         draft,
