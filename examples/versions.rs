@@ -1,5 +1,5 @@
 //! What debora loses in fifteen worlds by horizon, for the table of docs/experiments.md that puts it beside the values of
-//! earlier versions, measured with the same keys: `cargo run --release --example versions`.
+//! version 1, measured with the same keys: `cargo run --release --example versions`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -47,7 +47,7 @@ fn free(actions: usize, world: &'static str) -> Setting {
     let means = match world {
         "uniform" => uniform(actions, 0),
         "gap .1" => with_best(actions, 0.5, &[(best, 0.6)]),
-        // What no look can settle: neither of the two is ahead, and the bad actions are tried until the pick.
+        // What no look can see: nobody is ahead, and the bad actions are tried to the end of the trial.
         "two best" => with_best(actions, 0.1, &[(best, 0.6), (best + 1, 0.6)]),
         "rates below .05" => with_best(actions, 0.02, &[(best, 0.04)]),
         _ => unreachable!("a world of this file"),

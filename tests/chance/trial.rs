@@ -37,11 +37,7 @@ impl Rule {
             debora::Profile::Tight { growth } => f64::from(growth),
             debora::Profile::Paper => unreachable!("only profile tight has a trial"),
         };
-        Self::spaced(problem, growth.min(8.0))
-    }
-
-    /// With looks so far apart, and the thresholds that would follow.
-    fn spaced(problem: &Problem, spacing: f64) -> Self {
+        let spacing = growth.min(8.0);
         let k = problem.actions().len() as f64;
         let (t, rho, delta) = (problem.horizon() as f64, problem.rho(), problem.delta());
         let rounds = (3.0 * (t / rho).powf(2.0 / 3.0)).min(t / 3.0);
@@ -530,15 +526,4 @@ fn mutants_are_found_out() {
         let (split, alarm) = worst(&right, rho);
         assert!(alarm > 1e-6, "not mutated: {split} of {pairs} pairs");
     }
-    // Spaced by a growth of 64, with the thresholds that follow: a world can be in doubt at a look and at the pick.
-    let wide = Rule::spaced(&problem(4, 1_000_000_000_000, 0.3), 64.0);
-    let (split, alarm) = worst(&wide, 0.3);
-    println!(
-        "looks 64 apart, 4 actions: {:.3} of rho",
-        split as f64 / pairs as f64 / 0.3
-    );
-    assert!(
-        alarm < 1e-4,
-        "looks 64 apart: {split} of {pairs} pairs, chance {alarm}"
-    );
 }

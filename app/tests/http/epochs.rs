@@ -728,7 +728,8 @@ fn record(actions: u32, quantities: u32, count: u64) -> Value {
             );
             let (index, estimate) = debora::mean::round_to_cell(mean, cell, offset);
             estimates.push(json!({ "epoch": 1, "action": action, "quantity": quantity, "count": count, "mean": mean,
-                "offset": offset, "cell": cell, "index": index, "estimate": estimate, "width": 0.06 }));
+                "offset": offset, "cell": cell, "index": index, "estimate": estimate, "width": 0.06,
+                "low": estimate - 0.06, "high": estimate + 0.06 }));
         }
     }
     let mut strategy = vec![0.0; actions as usize];
@@ -754,7 +755,7 @@ async fn of_other_values_what_is_recorded_is_shown_and_nothing_is_found_again() 
         (&json!(1.0), 4)
     );
     assert!(
-        sentences(&detail).contains("decided with values version 1, and this program has 2"),
+        sentences(&detail).contains("decided with values version 1, and this program has 3"),
         "{detail}"
     );
     let page = house.get("/experiments/old/epochs/1").await.text();

@@ -133,8 +133,6 @@ horizon = 20_000
 rho = 0.9
 delta = 0.1
 actions = ["left", "right"]
-[reward]
-mean = [0.5, 1]
 [[cost]]
 name = "price"
 threshold = 0.5
@@ -168,11 +166,7 @@ async fn every_alert_of_the_state_is_on_the_page_and_counted_in_the_list() {
         .iter()
         .map(|alert| alert.as_str().unwrap())
         .collect();
-    let kinds = [
-        "Policy hard promised",
-        "Whether an outcome goes missing",
-        "The declared mean of reward",
-    ];
+    let kinds = ["Policy hard promised", "Whether an outcome goes missing"];
     for kind in kinds {
         assert!(
             alerts.iter().any(|alert| alert.starts_with(kind)),
@@ -460,7 +454,7 @@ async fn an_experiment_of_another_values_version_shows_what_is_recorded() {
     says(
         &page,
         &[
-            "This experiment was decided with values version 1, and this program has 2",
+            "This experiment was decided with values version 1, and this program has 3",
             "Serve it with a debora that has values version 1",
             "3,000",
             "The strategy of epoch",

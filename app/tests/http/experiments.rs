@@ -410,43 +410,13 @@ async fn a_commitment_is_told_on_every_surface() {
     assert_eq!(state["test"]["leader"], "b");
     assert_eq!(state["test"]["passed"], true);
     let words = state["committed"].as_str().unwrap();
-    assert!(words.starts_with("b was 1 ahead after "), "{words}");
+    assert!(
+        words.starts_with("b was 1 ahead in reward after "),
+        "{words}"
+    );
     assert!(words.contains("closed without loss"), "{words}");
     let cautious = &state["recommendation"]["cautious"];
     assert_eq!(cautious["strategy"], json!({ "a": 0.0, "b": 1.0 }));
     let page = house.get("/experiments/e").await.text();
-    assert!(page.contains("b was 1 ahead after "), "{page}");
-}
-
-/// A declared mean that the estimates contradict is an alarm.
-#[tokio::test]
-async fn a_false_declared_mean_is_told() {
-    let house = House::new();
-    let spec = "policy = 'free'\nhorizon = 20_000\nrho = 0.5\nactions = ['a', 'b']\n[reward]\nmean = [0.5, 1]\n";
-    house.create("e", spec).await;
-    assert_eq!(house.state("e").await["false_means"], json!([]));
-    while house.state("e").await["estimates"] == json!([]) {
-        let decided = house.decide("e", 5_000).await;
-        let told = decided["decisions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|decision| json!({ "round": decision["round"], "reward": 0, "costs": [] }));
-        house.tell("e", &told.collect()).await;
-    }
-    let state = house.state("e").await;
-    let said = state["false_means"][0].as_str().unwrap();
-    assert!(
-        said.starts_with("The declared mean of reward is false"),
-        "{said}"
-    );
-    assert!(said.contains("0.5 to 1 is declared"), "{said}");
-    assert!(
-        house
-            .get("/experiments/e")
-            .await
-            .text()
-            .contains("is false"),
-        "no alarm"
-    );
+    assert!(page.contains("b was 1 ahead in reward after "), "{page}");
 }

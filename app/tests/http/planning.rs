@@ -82,10 +82,7 @@ async fn a_plan_has_what_will_be_seen_and_when() {
     let looks = planned["looks"].as_array().unwrap();
     // The first look ends exploration, and the last has the gap that the plan names.
     assert_eq!(looks[0]["round"], exploration["rounds"]);
-    assert_eq!(
-        looks.last().unwrap()["gap"],
-        planned["plan"]["detectable_gap"]
-    );
+    assert_eq!(looks.last().unwrap()["gap"], planned["plan"]["detectable"]);
     assert!(
         looks
             .iter()
@@ -130,7 +127,7 @@ async fn a_spec_that_is_refused_has_its_field_and_its_place() {
     let cases = [
         ("1e6", "0", json!(["horizon", 3, 11])),
         ("rho = 0.3\n", "", json!(["rho", null, null])),
-        ("0.008", "8", json!(["cost.0.threshold", 11, 13])),
+        ("0.008", "-8", json!(["cost.0.threshold", 11, 13])),
         ("\"large\"", "\"small\"", json!(["actions.1", 5, 21])),
         ("\"soft\"", "soft", json!([null, 2, 10])),
     ];

@@ -7,8 +7,10 @@ use crate::problem::Problem;
 use crate::record::{LookTest, Pick};
 use crate::{Plan, line::Line};
 
-/// How a look ended. Leads are on the line, where around a mean of 1/2 they are about differences in shares of the range.
+/// How a look ended: the lead in the reward's units, and on the line, where it was compared.
 pub fn look_test(problem: &Problem, test: &LookTest) -> String {
+    let reward = problem.quantity(0);
+    let gap = test.means[test.leader as usize] - test.means[test.runner_up as usize];
     // Without the root of the count that the comparison itself has: people compare differences.
     let [lead, threshold] = test.gap_and_threshold().map(amount);
     let verdict = if test.passed {
@@ -17,8 +19,10 @@ pub fn look_test(problem: &Problem, test: &LookTest) -> String {
         "not committed"
     };
     format!(
-        "{} was {lead} ahead after {} rounds each; the threshold was {threshold}: {verdict}.",
+        "{} was {} ahead in {} after {} rounds each: {lead} on the line, where the threshold was {threshold}: {verdict}.",
         problem.actions()[test.leader as usize],
+        amount(gap * reward.range.span()),
+        reward.name,
         whole(test.count)
     )
 }

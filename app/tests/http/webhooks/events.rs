@@ -43,8 +43,6 @@ fn each_kind_of_event_is_told_once_with_its_facts() {
     let soft = "policy = 'soft'\nhorizon = 20_000\nrho = 0.9\ndelta = 0.4\ngrowth = 2\nactions = ['a', 'b']\n\
         [[cost]]\nname = 'price'\nthreshold = 0.2\n";
     node.create("dear", soft);
-    let declared = "policy = 'free'\nhorizon = 20_000\nrho = 0.5\nactions = ['a', 'b']\n[reward]\nmean = [0.5, 1]\n";
-    node.create("declared", declared);
     let lossy = format!("{soft}[service]\noutcome_wait = '1s'\non_wait = 'serve'\n");
     node.create("lossy", &lossy);
     node.create("slow", SHORT);
@@ -52,7 +50,6 @@ fn each_kind_of_event_is_told_once_with_its_facts() {
     for _ in 0..4 {
         node.play("clear", 2_000, |action| Some((action as f64, -1.0)));
         node.play("dear", 5_000, |_| Some((0.5, 0.9)));
-        node.play("declared", 5_000, |_| Some((0.0, -1.0)));
     }
     // Outcomes of one action alone go missing.
     node.play("lossy", 500, |action| (action == 0).then_some((0.5, 0.1)));
@@ -78,8 +75,6 @@ fn each_kind_of_event_is_told_once_with_its_facts() {
     assert_eq!(exceeded[0]["data"]["cost"], "price");
     assert_eq!(exceeded[0]["data"]["promised"], false);
     says(&exceeded[0], "The limit of price was exceeded by 0.7");
-    let contradicted = of_type(&receiver, "premise.contradicted", "declared");
-    says(&contradicted[0], "The declared mean of reward is false");
     let uneven = of_type(&receiver, "sample_ratio.uneven", "lossy");
     let state = node.get("/v1/experiments/lossy/state");
     says(
@@ -122,7 +117,6 @@ fn each_kind_of_event_is_told_once_with_its_facts() {
         ("experiment.done", "clear"),
         ("experiment.infeasible", "dear"),
         ("limit.exceeded", "dear"),
-        ("premise.contradicted", "declared"),
         ("sample_ratio.uneven", "lossy"),
     ] {
         assert_eq!(of_type(&receiver, kind, experiment).len(), 1, "{kind}");

@@ -374,7 +374,7 @@ fn estimate(plan: &Plan, (made, previous): &(Estimate, Option<Estimate>)) -> Est
         cell: Interval { low, high },
         index: made.index,
         estimate: to_user(made.estimate),
-        width: (made.interval()[1] - made.interval()[0]) / 2.0 * range.span(),
+        width: made.width * range.span(),
         to_edge: to_edge(plan, made).map(|distance| distance * range.span()),
         previous: previous.map(|previous| to_user(previous.estimate)),
         threshold: cost.and_then(|cost| problem.threshold(cost as usize)),
