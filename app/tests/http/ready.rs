@@ -14,6 +14,7 @@ use debora_cli::service::writer::Service;
 use debora_cli::store::Location;
 use serde_json::{Value, json};
 
+use crate::kit::client;
 use crate::kit::schema::schema;
 use crate::kit::scratch::Scratch;
 use crate::kit::server::start;
@@ -201,27 +202,15 @@ fn a_full_disk_is_told_and_heals_and_loses_nothing() {
     command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_debora")]);
     command.args(["serve", "--store", &store, "--listen", "127.0.0.1:0"]);
     let running = start(command.stderr(Stdio::null())).unwrap();
-    let agent = ureq::Agent::new_with_config(
-        ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .build(),
-    );
-    let address = |path: &str| format!("http://{}{path}", running.address);
-    let post = |path: &str, body: Value| {
-        let request = agent.post(address(path)).content_type("application/json");
-        request.send(body.to_string()).unwrap()
+    let ask = |path: &str, body: Option<Value>| {
+        client::ask(&running.address, path, body.as_ref(), None).unwrap()
     };
-    let status = |path: &str| agent.get(address(path)).call().unwrap().status().as_u16();
-    let created = post(
-        "/v1/experiments",
-        json!({ "id": "e", "spec": SPEC, "blind": true }),
-    );
-    assert_eq!(created.status(), 201);
+    let status = |path: &str| ask(path, None).0;
+    let create = json!({ "id": "e", "spec": SPEC, "blind": true });
+    assert_eq!(ask("/v1/experiments", Some(create)).0, 201);
     let decide = |n: u64| {
-        let mut answer = post("/v1/experiments/e/decisions", json!({ "n": n }));
-        assert!([200, 503].contains(&answer.status().as_u16()));
-        let text = answer.body_mut().read_to_string().unwrap();
-        let body: Value = serde_json::from_str(&text).unwrap();
+        let (status, body) = ask("/v1/experiments/e/decisions", Some(json!({ "n": n })));
+        assert!([200, 503].contains(&status));
         body["decisions"].as_array().map(Vec::len)
     };
     assert_eq!(status("/ready"), 200);

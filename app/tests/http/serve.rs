@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::kit::binary::debora;
+use crate::kit::client;
 use crate::kit::scratch::Scratch;
 use crate::kit::server::{Running, start};
 
@@ -83,22 +84,7 @@ impl Server {
     }
 
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let agent = ureq::Agent::new_with_config(
-            ureq::Agent::config_builder()
-                .http_status_as_error(false)
-                .build(),
-        );
-        let mut response = agent
-            .post(format!("http://{}{path}", self.address))
-            .header("authorization", format!("Bearer {KEY}"))
-            .content_type("application/json")
-            .send(body.to_string())
-            .unwrap();
-        let text = response.body_mut().read_to_string().unwrap();
-        (
-            response.status().as_u16(),
-            serde_json::from_str(&text).unwrap(),
-        )
+        client::ask(&self.address, path, Some(body), Some(KEY)).unwrap()
     }
 
     fn create(&self) {

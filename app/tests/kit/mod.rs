@@ -3,6 +3,7 @@
 
 pub mod alone;
 pub mod binary;
+pub mod client;
 pub mod dice;
 pub mod fixtures;
 pub mod kept;

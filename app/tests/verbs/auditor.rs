@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use crate::kit::binary::debora;
+use crate::kit::client;
 use crate::kit::scratch::Scratch;
 use crate::kit::server::{Running, start};
 
@@ -49,22 +50,21 @@ impl Operator {
         }
     }
 
-    fn url(&self, path: &str) -> String {
-        format!("http://{}/v1/experiments{path}", self.server.address)
+    fn ask(&self, path: &str, body: Option<&Value>) -> Value {
+        let path = format!("/v1/experiments{path}");
+        let api_key = Some(self.api_key.as_str());
+        let asked = client::ask(&self.server.address, &path, body, api_key);
+        let (status, answer) = asked.unwrap();
+        assert!(status < 300, "{path}: {status} {answer}");
+        answer
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        let request = ureq::post(self.url(path)).content_type("application/json");
-        let request = request.header("authorization", format!("Bearer {}", self.api_key));
-        let mut answer = request.send(body.to_string()).unwrap();
-        serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
+        self.ask(path, Some(body))
     }
 
-    fn get(&self, path: &str) -> String {
-        let request = ureq::get(self.url(path));
-        let request = request.header("authorization", format!("Bearer {}", self.api_key));
-        let mut answer = request.call().unwrap();
-        answer.body_mut().read_to_string().unwrap()
+    fn get(&self, path: &str) -> Value {
+        self.ask(path, None)
     }
 
     fn create(&self) {
@@ -94,6 +94,7 @@ impl Operator {
     /// The certificate's commands, and its folder: where an auditor keeps it.
     fn commands(&self) -> Vec<String> {
         let page = self.get("/trial/certificate.html");
+        let page = page.as_str().unwrap();
         let blocks = page.split("<pre>").skip(1).take(3);
         let plain = |block: &str| {
             let text = block.split("</pre>").next().unwrap();
@@ -131,7 +132,7 @@ fn said(output: &Output, code: i32) -> String {
 fn the_three_commands_work_as_they_are_printed() {
     let operator = Operator::new();
     operator.create();
-    let seal: Value = serde_json::from_str(&operator.get("/trial/seal")).unwrap();
+    let seal = operator.get("/trial/seal");
     operator.play(64, 1.0);
     let commands = operator.commands();
     let [fetch, audit, key] = &commands[..] else {
@@ -168,7 +169,7 @@ fn a_history_that_was_written_again_lacks_what_was_published() {
     operator.create();
     operator.play(40, 0.25);
     let published = operator.post("/trial/publish", &json!({ "where": "a journal" }));
-    let sealed: Value = serde_json::from_str(&operator.get("/trial/seal")).unwrap();
+    let sealed = operator.get("/trial/seal");
     operator.play(24, 0.25);
     let [fetch, ..] = &operator.commands()[..] else {
         panic!("no commands")

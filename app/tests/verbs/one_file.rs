@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::kit::binary::debora;
+use crate::kit::client;
 use crate::kit::scratch::Scratch;
 use crate::kit::server::{Running, start};
 
@@ -52,12 +53,10 @@ impl Folder {
 }
 
 fn post(server: &Running, path: &str, body: &Value) -> Value {
-    let url = format!("http://{}/v1/experiments{path}", server.address);
-    let mut answer = ureq::post(url)
-        .content_type("application/json")
-        .send(body.to_string())
-        .unwrap();
-    serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
+    let path = format!("/v1/experiments{path}");
+    let (status, answer) = client::ask(&server.address, &path, Some(body), None).unwrap();
+    assert!(status < 300, "{path}: {status} {answer}");
+    answer
 }
 
 /// Creates an experiment; decides and tells this many rounds.

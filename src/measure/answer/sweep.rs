@@ -1,9 +1,9 @@
 //! What `debora sweep` says.
 
 use crate::measure::answer::pairs::{broken, interval};
-use crate::measure::answer::{Answer, AnswerColumn, AnswerTable, Sentence, Tone, row_for_each};
+use crate::measure::answer::{Answer, AnswerTable, Sentence, Tone, row_for_each};
 use crate::measure::words::counted;
-use crate::measure::{DEBORA, Swept};
+use crate::measure::{DEBORA, Swept, SweptPoint};
 
 /// The most warnings that are shown: a grid has many points with the same one.
 const WARNINGS_MAX: usize = 5;
@@ -72,12 +72,12 @@ fn table(swept: &Swept) -> AnswerTable {
         .flat_map(|point| point.rows.iter().map(move |row| (point, row)));
     let mut table = row_for_each(rows);
     for (place, name) in swept.names.iter().enumerate() {
+        let value = |(point, _): &(&SweptPoint, _)| point.values[place].clone();
         // The first parameter begins the line, and what it leads to lines up on the right.
-        let column = match place {
-            0 => AnswerColumn::words(name),
-            _ => AnswerColumn::numbers(name),
+        table = match place {
+            0 => table.words(name, value),
+            _ => table.numbers(name, value),
         };
-        table = table.column(column, |(point, _)| &point.values[place]);
     }
     table
         .numbers("player", |(_, row)| &row.player)

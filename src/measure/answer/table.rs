@@ -83,44 +83,11 @@ impl AnswerColumn {
         }
     }
 
-    /// A column of counts and quantities, the latter to three digits.
-    pub fn numbers(name: impl Into<String>) -> Self {
+    fn of_numbers(name: impl Into<String>, format: NumberFormat) -> Self {
         Self {
             align: Align::Right,
+            format,
             ..Self::words(name)
-        }
-    }
-
-    /// A column of shares of one.
-    pub fn shares(name: impl Into<String>) -> Self {
-        Self {
-            format: NumberFormat::Percent,
-            ..Self::numbers(name)
-        }
-    }
-
-    /// A column of probabilities that are compared with each other.
-    pub fn probabilities(name: impl Into<String>) -> Self {
-        Self {
-            format: NumberFormat::Tenths,
-            ..Self::numbers(name)
-        }
-    }
-
-    /// A column of drawings.
-    pub fn drawings(name: impl Into<String>) -> Self {
-        Self {
-            align: Align::Wide,
-            ..Self::words(name)
-        }
-    }
-
-    /// The same column with this many significant digits.
-    #[must_use]
-    pub fn to_digits(self, digits: i32) -> Self {
-        Self {
-            format: NumberFormat::Digits(digits),
-            ..self
         }
     }
 
@@ -151,9 +118,7 @@ pub fn row_for_each<T, C>(items: impl IntoIterator<Item = T>) -> TableDraft<T, C
 }
 
 impl<T, C> TableDraft<T, C> {
-    /// A column more, with what it shows of each item.
-    #[must_use]
-    pub fn column<V: Into<C>>(mut self, column: AnswerColumn, cell: impl Fn(&T) -> V) -> Self {
+    fn column<V: Into<C>>(mut self, column: AnswerColumn, cell: impl Fn(&T) -> V) -> Self {
         for (row, item) in self.table.rows.iter_mut().zip(&self.items) {
             row.push(cell(item).into());
         }
@@ -167,16 +132,28 @@ impl<T, C> TableDraft<T, C> {
         self.column(AnswerColumn::words(name), cell)
     }
 
-    /// A column of counts and quantities.
+    /// A column of counts and quantities, the latter to three digits.
     #[must_use]
     pub fn numbers<V: Into<C>>(self, name: impl Into<String>, cell: impl Fn(&T) -> V) -> Self {
-        self.column(AnswerColumn::numbers(name), cell)
+        self.digits(3, name, cell)
+    }
+
+    /// A column of quantities to this many digits.
+    #[must_use]
+    pub fn digits<V: Into<C>>(
+        self,
+        digits: i32,
+        name: impl Into<String>,
+        cell: impl Fn(&T) -> V,
+    ) -> Self {
+        let column = AnswerColumn::of_numbers(name, NumberFormat::Digits(digits));
+        self.column(column, cell)
     }
 
     /// A column of shares of one.
     #[must_use]
     pub fn shares<V: Into<C>>(self, name: impl Into<String>, cell: impl Fn(&T) -> V) -> Self {
-        self.column(AnswerColumn::shares(name), cell)
+        self.column(AnswerColumn::of_numbers(name, NumberFormat::Percent), cell)
     }
 
     /// A column of probabilities that are compared with each other.
@@ -186,13 +163,17 @@ impl<T, C> TableDraft<T, C> {
         name: impl Into<String>,
         cell: impl Fn(&T) -> V,
     ) -> Self {
-        self.column(AnswerColumn::probabilities(name), cell)
+        self.column(AnswerColumn::of_numbers(name, NumberFormat::Tenths), cell)
     }
 
     /// A column of drawings.
     #[must_use]
     pub fn drawings<V: Into<C>>(self, name: impl Into<String>, cell: impl Fn(&T) -> V) -> Self {
-        self.column(AnswerColumn::drawings(name), cell)
+        let column = AnswerColumn {
+            align: Align::Wide,
+            ..AnswerColumn::words(name)
+        };
+        self.column(column, cell)
     }
 
     /// More columns, if they have something to show.
@@ -242,41 +223,18 @@ impl AnswerCell {
     }
 }
 
-impl From<&str> for AnswerCell {
-    fn from(text: &str) -> Self {
-        Self::Text(text.into())
-    }
+/// Each kind of value becomes the cell that shows it.
+macro_rules! cells {
+    ($($kind:ty => $cell:ident),*) => {$(
+        impl From<$kind> for AnswerCell {
+            fn from(value: $kind) -> Self {
+                Self::$cell(value.into())
+            }
+        }
+    )*};
 }
 
-impl From<String> for AnswerCell {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<&String> for AnswerCell {
-    fn from(text: &String) -> Self {
-        Self::Text(text.clone())
-    }
-}
-
-impl From<u64> for AnswerCell {
-    fn from(count: u64) -> Self {
-        Self::Count(count)
-    }
-}
-
-impl From<u32> for AnswerCell {
-    fn from(count: u32) -> Self {
-        Self::Count(count.into())
-    }
-}
-
-impl From<f64> for AnswerCell {
-    fn from(number: f64) -> Self {
-        Self::Number(number)
-    }
-}
+cells!(&str => Text, String => Text, &String => Text, u32 => Count, u64 => Count, f64 => Number);
 
 impl<T: Into<AnswerCell>> From<Option<T>> for AnswerCell {
     fn from(value: Option<T>) -> Self {

@@ -14,6 +14,7 @@ use receiver::{Answer, Receiver};
 use serde_json::{Value, json};
 
 use crate::kit::binary::debora;
+use crate::kit::client;
 use crate::kit::schema::schema;
 use crate::kit::scratch::Scratch;
 use crate::kit::server::{Running, start};
@@ -45,20 +46,7 @@ impl Node {
 
     #[track_caller]
     fn ask(&self, path: &str, body: Option<&Value>) -> (u16, Value) {
-        let config = ureq::Agent::config_builder().http_status_as_error(false);
-        let agent: ureq::Agent = config.build().into();
-        let url = format!("http://{}{path}", self.running.address);
-        let answer = match body {
-            Some(body) => agent
-                .post(&url)
-                .content_type("application/json")
-                .send(body.to_string()),
-            None => agent.get(&url).call(),
-        };
-        let mut answer = answer.unwrap();
-        let text = answer.body_mut().read_to_string().unwrap();
-        let json = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        (answer.status().as_u16(), json)
+        client::ask(&self.running.address, path, body, None).unwrap()
     }
 
     #[track_caller]

@@ -5,10 +5,9 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::disk::{Disk, EIO, ENOSPC, EROFS, OPEN, SYNC, TRUNCATE, WRITE};
 use super::{times, wait_for};
+use crate::kit::client;
 use crate::kit::play::{Cluster, disturbed};
 use crate::kit::server::start;
 
@@ -73,12 +72,8 @@ fn ready_says_what_the_disk_says() {
 
 /// The status of an answer, and the code if it has one.
 fn get(address: &str, path: &str) -> (u16, String) {
-    let config = ureq::Agent::config_builder().http_status_as_error(false);
-    let agent = ureq::Agent::new_with_config(config.build());
-    let answer = agent.get(format!("http://{address}{path}")).call();
-    let mut answer = answer.expect("a server that answers");
-    let text = answer.body_mut().read_to_string().expect("an answer");
-    let body: Value = serde_json::from_str(&text).unwrap_or_default();
+    let answered = client::ask(address, path, None, None);
+    let (status, body) = answered.expect("a server that answers");
     let code = body["code"].as_str().unwrap_or_default();
-    (answer.status().as_u16(), code.to_owned())
+    (status, code.to_owned())
 }

@@ -7,10 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::disk::Disk;
 use super::times;
+use crate::kit::client;
 use crate::kit::dice::Dice;
 use crate::kit::play::{self, SPEC};
 use crate::kit::scratch::Scratch;
@@ -19,14 +20,16 @@ use crate::kit::server::start;
 /// Starts a server and has it decide; what went wrong.
 fn decide(command: &mut Command) -> Result<(), String> {
     let server = start(command)?;
-    let post = |path: &str, body: String| {
-        let request = ureq::post(format!("http://{}/v1/experiments{path}", server.address));
-        let sent = request.content_type("application/json").send(body);
-        sent.map(drop).map_err(|error| error.to_string())
+    let post = |path: &str, body: Value| {
+        let path = format!("/v1/experiments{path}");
+        match client::ask(&server.address, &path, Some(&body), None) {
+            Ok((200..300, _)) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
     };
     let created = json!({ "id": "one", "spec": SPEC, "blind": true });
-    post("", created.to_string())?;
-    post("/one/decisions", r#"{"n": 3}"#.into())
+    post("", created)?;
+    post("/one/decisions", json!({ "n": 3 }))
 }
 
 /// How many changes of files a first start makes until the server listens.

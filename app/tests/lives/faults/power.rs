@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::disk::{Disk, EIO, SYNC};
 use super::{times, wait_for};
+use crate::kit::client;
 use crate::kit::dice::Dice;
 use crate::kit::play::{Cluster, SPEC, disturbed};
 use crate::kit::server::start;
@@ -39,10 +40,8 @@ fn power_cuts_lose_and_double_nothing() {
 fn lost(disk: &Disk, before_asking: impl Fn(), end: impl Fn(&mut Child)) -> usize {
     let mut server = start(&mut disk.serve("127.0.0.1:0")).unwrap();
     let post = |address: &str, path: &str, body: Value| -> Option<Value> {
-        let request =
-            ureq::post(format!("http://{address}{path}")).content_type("application/json");
-        let mut answer = request.send(body.to_string()).ok()?;
-        serde_json::from_str(&answer.body_mut().read_to_string().ok()?).ok()
+        let (status, answer) = client::ask(address, path, Some(&body), None).ok()?;
+        (status < 300).then_some(answer)
     };
     let created = json!({ "id": "one", "spec": SPEC, "blind": true });
     post(&server.address, "/v1/experiments", created).unwrap();

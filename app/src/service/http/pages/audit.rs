@@ -23,8 +23,8 @@ pub async fn show(
     Id(id): Id,
 ) -> Result<Html<String>, PageError> {
     guest.0.require_for(Role::Read, &id)?;
-    let (_, progress) = row(&app, &id).await?;
-    let name = app.info(&id).await?.name.clone();
+    let (experiment, progress) = row(&app, &id).await?;
+    let name = app.info_of(&id, &experiment.spec)?.name.clone();
     let name = name.unwrap_or_else(|| id.clone());
     let content = html! {
         (parts::heading(&id, &name, Tab::Audit))

@@ -46,7 +46,7 @@ pub async fn show(
     query: Result<QueryParams<With>, ApiError>,
 ) -> Result<Response, PageError> {
     guest.0.require_for(Role::Read, &id)?;
-    row(&app, &id).await?;
+    let (experiment, _) = row(&app, &id).await?;
     let QueryParams(With { with }) = query?;
     // As typed: people copy blanks with what they mean.
     let with = with
@@ -60,7 +60,7 @@ pub async fn show(
         },
         None => None,
     };
-    let name = app.info(&id).await?.name.clone();
+    let name = app.info_of(&id, &experiment.spec)?.name.clone();
     let name = name.unwrap_or_else(|| id.clone());
     let choices = choices(&app, &guest, &id).await?;
     let status = match &compared {

@@ -1,6 +1,6 @@
 //! Every estimate with the cell of the grid that held its mean, quantity by quantity on one scale.
 
-use debora::measure::answer::{AnswerColumn, row_for_each};
+use debora::measure::answer::row_for_each;
 use debora::measure::words::{amount, counted, whole};
 use debora::record::Interval;
 use maud::{Markup, html};
@@ -125,10 +125,8 @@ impl<'a> Grid<'a> {
         let table = row_for_each(&self.estimates)
             .words("Action", |estimate| &estimate.name)
             .drawings("Cell", |estimate| strip(estimate, ends))
-            .column(AnswerColumn::numbers("Mean").to_digits(4), |estimate| {
-                estimate.mean
-            })
-            .column(AnswerColumn::numbers("Estimate").to_digits(4), |estimate| {
+            .digits(4, "Mean", |estimate| estimate.mean)
+            .digits(4, "Estimate", |estimate| {
                 HtmlCell::strong(estimate.estimate)
             })
             .numbers("Width", |estimate| format!("± {}", amount(estimate.width)))
