@@ -9,7 +9,7 @@
 //! Costs are on their own scale, where an action's entry v is low end + span v; a known cost is its low end, and its span 0. In
 //! profile paper r +- width and g_i +- width on the plain line, unclipped. Source: docs/theory.md, "The strategy of an epoch".
 
-use crate::line::Line;
+use crate::line::MeanLine;
 use crate::problem::{Problem, Range};
 
 /// Per action; per limited cost and action, row by row.
@@ -31,13 +31,13 @@ pub(crate) struct Bounds {
 
 /// A mean's place on the line and how far from it the truth may be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub line: Line,
+pub(crate) struct MeanPlace {
+    pub line: MeanLine,
     pub middle: f64,
     pub width: f64,
 }
 
-impl Place {
+impl MeanPlace {
     /// The mean so many widths above the middle.
     pub fn at(&self, widths: f64) -> f64 {
         self.line.mean(self.middle + widths * self.width)
@@ -66,7 +66,7 @@ impl Bounds {
     }
 
     /// Notes a reward on the line.
-    pub fn set_reward(&mut self, action: usize, place: Place) {
+    pub fn set_reward(&mut self, action: usize, place: MeanPlace) {
         let [_, most] = place.line.ends();
         let low = place.at(-1.0);
         // Beyond the line's end the mean is 1 for all: the excess only orders actions whose reward may be 1.
@@ -80,7 +80,7 @@ impl Bounds {
         &mut self,
         cost: usize,
         action: usize,
-        place: Place,
+        place: MeanPlace,
         entry: Range,
         caution: f64,
     ) {
@@ -130,8 +130,8 @@ mod tests {
             (bounds.low.clone(), bounds.high.clone()),
             (vec![0.0, 0.5, 0.25], vec![0.25, 0.5, 1.0])
         );
-        let line = Line::new(100, 1.0);
-        let place = Place {
+        let line = MeanLine::new(100, 1.0);
+        let place = MeanPlace {
             line,
             middle: line.of_mean(0.5),
             width: 0.1,
@@ -149,14 +149,14 @@ mod tests {
     /// Both may earn 1; the one further beyond the end comes first, by less than what it may earn at least allows.
     #[test]
     fn actions_whose_reward_may_be_one_are_ordered_by_their_excess() {
-        let line = Line::new(100, 1.0);
+        let line = MeanLine::new(100, 1.0);
         let [least, most] = line.ends();
         let mut bounds = Bounds::before(&problem());
         for (action, middle) in [(0, most - 0.05), (1, most - 0.02), (2, least)] {
             let width = if action == 2 { 2.0 } else { 0.1 };
             bounds.set_reward(
                 action,
-                Place {
+                MeanPlace {
                     line,
                     middle,
                     width,

@@ -18,13 +18,13 @@ use crate::mean::FIXED_ONE;
 
 /// The line for means of one count.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct MeanLine {
     count: u64,
     offset_c: f64,
     least: f64,
 }
 
-impl Line {
+impl MeanLine {
     /// The line for means of `count` samples, moved by `offset_c`.
     pub fn new(count: u64, offset_c: f64) -> Self {
         let least = libm::atan2(libm::sqrt(offset_c), libm::sqrt(count as f64 + offset_c));
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn the_inverse_gives_the_mean_back() {
         for (count, offset_c) in [(1u64, 1.0), (7, 1.0), (64, 4.5), (1_000_000, 12.0)] {
-            let line = Line::new(count, offset_c);
+            let line = MeanLine::new(count, offset_c);
             for part in 0..=1_000u64 {
                 let mean = part as f64 / 1_000.0;
                 let sum = (mean * count as f64 * FIXED_ONE as f64) as u128;
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn means_next_to_one_keep_their_digits() {
         let count = 1u64 << 50;
-        let line = Line::new(count, 1.0);
+        let line = MeanLine::new(count, 1.0);
         let whole = u128::from(count) * u128::from(FIXED_ONE);
         let short = |by: u128| FRAC_PI_2 - line.of_sum(whole - by * u128::from(FIXED_ONE));
         for by in [1u128, 2, 3, 10] {

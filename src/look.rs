@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::Key;
 use crate::key::Label;
-use crate::line::Line;
+use crate::line::MeanLine;
 use crate::lp::first_largest;
 use crate::mean::Tally;
 use crate::plan::rounding::ceil;
@@ -65,7 +65,7 @@ impl LookRule {
 
     /// Whether any lead could be above the least threshold.
     fn can_pass(&self, count: u64) -> bool {
-        let [least, most] = Line::new(count, self.offset_c).ends();
+        let [least, most] = MeanLine::new(count, self.offset_c).ends();
         libm::sqrt(count as f64) * (most - least) > self.threshold
     }
 
@@ -103,7 +103,7 @@ impl LookRule {
 
     /// A look, on these sums of all actions.
     pub fn test(&self, key: Key, at: LookAt, sums: &[u128]) -> LookTest {
-        let line = Line::new(at.count, self.offset_c);
+        let line = MeanLine::new(at.count, self.offset_c);
         let places: Vec<f64> = sums.iter().map(|&sum| line.of_sum(sum)).collect();
         let leader = first_largest(&places);
         let runner_up = runner_up(&places, leader);

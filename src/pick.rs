@@ -9,14 +9,14 @@
 
 use crate::Key;
 use crate::key::Label;
-use crate::line::Line;
+use crate::line::MeanLine;
 use crate::look::means;
 use crate::lp::first_largest;
 use crate::record::Pick;
 
 /// Picks from the sums of all actions; `scale` is eta sqrt(n_f).
 pub(crate) fn pick(key: Key, count: u64, offset_c: f64, scale: f64, sums: &[u128]) -> Pick {
-    let line = Line::new(count, offset_c);
+    let line = MeanLine::new(count, offset_c);
     let actions = 0..sums.len() as u64;
     // By action and not by rank: draws that moved with the data would differ where two runs rank otherwise.
     let uniforms: Vec<f64> = actions
@@ -55,7 +55,7 @@ mod tests {
     /// below 1e-6 (Hoeffding, tolerance .0191), and a scale a fifth off is seen.
     #[test]
     fn leads_win_as_often_as_the_softmax_says() {
-        let line = Line::new(100, 2.0);
+        let line = MeanLine::new(100, 2.0);
         let one = 1u128 << 53;
         let sums = [60 * one, 50 * one];
         let apart = line.of_sum(sums[0]) - line.of_sum(sums[1]);

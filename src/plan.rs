@@ -29,7 +29,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::budget::{Share, doublings};
-use crate::line::Line;
+use crate::line::MeanLine;
 use crate::problem::{HORIZON_MAX, Policy, Problem, Profile};
 use crate::width::{self, Width};
 
@@ -378,8 +378,8 @@ impl Plan {
     }
 
     /// The line of estimates from `count` samples; none in profile paper, and where nothing is estimated.
-    pub(crate) fn line(&self, count: u64) -> Option<Line> {
-        Some(Line::new(count, self.offset_c?))
+    pub(crate) fn line(&self, count: u64) -> Option<MeanLine> {
+        Some(MeanLine::new(count, self.offset_c?))
     }
 
     /// The highest level at or below `count`.

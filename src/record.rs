@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::line::Line;
+use crate::line::MeanLine;
 use crate::plan::Plan;
 use crate::strategy::Strategy;
 
@@ -228,7 +228,7 @@ impl Estimate {
 }
 
 /// The mean at a place of a line, the plain one if there is none.
-fn mean_at(line: Option<&Line>, place: f64) -> f64 {
+fn mean_at(line: Option<&MeanLine>, place: f64) -> f64 {
     match line {
         Some(line) => line.mean(place),
         None => place.clamp(0.0, 1.0),

@@ -3,7 +3,7 @@
 use super::grounds::Grounds;
 use super::{Engine, NO_TARGET};
 use crate::blocks::Blocks;
-use crate::bounds::Place;
+use crate::bounds::MeanPlace;
 use crate::key::Label;
 use crate::mean::{Tally, cell_index, cell_middle, round_to_cell};
 use crate::pick::pick;
@@ -290,8 +290,8 @@ fn rounded(plan: &Plan, estimate: Estimate, sum: u128) -> Estimate {
 }
 
 /// Where an estimate's cell has its middle on the line; none in profile paper, which has no such line.
-pub(super) fn place_of(plan: &Plan, estimate: &Estimate) -> Option<Place> {
-    Some(Place {
+pub(super) fn place_of(plan: &Plan, estimate: &Estimate) -> Option<MeanPlace> {
+    Some(MeanPlace {
         line: plan.line(estimate.count)?,
         middle: cell_middle(estimate.index?, estimate.cell, estimate.offset),
         width: estimate.width,

@@ -9,8 +9,8 @@
 //! action of the program, so that there always is an answer. Source: docs/theory.md, "What to deploy".
 
 use super::Engine;
-use crate::bounds::Place;
-use crate::line::Line;
+use crate::bounds::MeanPlace;
+use crate::line::MeanLine;
 use crate::lp::{self, Solver};
 use crate::policy::{self, View};
 use crate::problem::{Policy, Profile, Safe};
@@ -168,9 +168,9 @@ impl Engine {
     fn reward_tried(&self, action: usize) -> [f64; 2] {
         let trial = self.plan.trial.as_ref().expect("policy free has a trial");
         let count = self.open.counts[action];
-        let line = Line::new(count, trial.offset_c);
+        let line = MeanLine::new(count, trial.offset_c);
         let share = self.problem().delta() / self.asked.len() as f64;
-        let place = Place {
+        let place = MeanPlace {
             line,
             middle: line.of_sum(self.trial_sums[action]),
             width: radius(share, count),

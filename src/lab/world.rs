@@ -106,13 +106,13 @@ fn margins_missing(problem: &Problem, means: &[Vec<f64>]) -> Vec<f64> {
 
 /// Means per quantity and action: on each quantity's scale, and as shares of the action's own range, which is what is drawn.
 #[derive(Clone, Debug)]
-struct Means {
+struct WorldMeans {
     on_scale: Vec<Vec<f64>>,
     /// None where all actions have one range: then they are the same.
     shares: Option<Vec<Vec<f64>>>,
 }
 
-impl Means {
+impl WorldMeans {
     /// Checks means given in the user's units, and scales them.
     fn new(problem: &Problem, means: &[Vec<f64>]) -> Result<Self, LabError> {
         check_length("quantities", means.len(), problem.quantities())?;
@@ -182,21 +182,21 @@ fn check_length(what: &'static str, got: usize, wanted: usize) -> Result<(), Lab
 /// Each quantity is one of its range's two ends.
 #[derive(Clone, Debug)]
 pub struct Bernoulli {
-    means: Means,
+    means: WorldMeans,
 }
 
 impl Bernoulli {
     /// Means in the user's units: per quantity, per action.
     pub fn new(problem: &Problem, means: &[Vec<f64>]) -> Result<Self, LabError> {
         Ok(Self {
-            means: Means::new(problem, means)?,
+            means: WorldMeans::new(problem, means)?,
         })
     }
 
     /// Means as shares of each action's own range, which are right already.
     pub(crate) fn of_shares(problem: &Problem, shares: Vec<Vec<f64>>) -> Self {
         Self {
-            means: Means::of_shares(problem, shares),
+            means: WorldMeans::of_shares(problem, shares),
         }
     }
 }
@@ -238,7 +238,7 @@ pub(crate) const CONCENTRATIONS: RangeInclusive<f64> = 1e-6..=1e12;
 /// Each quantity has a beta law with a given mean; the larger the concentration, the closer to it.
 #[derive(Clone, Debug)]
 pub struct Beta {
-    means: Means,
+    means: WorldMeans,
     concentration: f64,
 }
 
@@ -253,7 +253,7 @@ impl Beta {
             return Err(LabError::Concentration { concentration });
         }
         Ok(Self {
-            means: Means::new(problem, means)?,
+            means: WorldMeans::new(problem, means)?,
             concentration,
         })
     }
@@ -309,7 +309,7 @@ impl Discrete {
             .map(|row| row.iter().map(mean_of_law).collect())
             .collect();
         Ok(Self {
-            means: Means::of_shares(problem, shares).on_scale,
+            means: WorldMeans::of_shares(problem, shares).on_scale,
             laws: scaled,
         })
     }
@@ -419,7 +419,7 @@ impl Recorded {
             })
             .collect();
         Ok(Self {
-            means: Means::of_shares(problem, shares).on_scale,
+            means: WorldMeans::of_shares(problem, shares).on_scale,
             rows,
         })
     }

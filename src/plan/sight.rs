@@ -9,14 +9,14 @@
 //! On the line the same distance is a smaller difference of means near 0 and 1 than near 1/2.
 
 use super::Plan;
-use crate::line::Line;
+use crate::line::MeanLine;
 use crate::problem::{Policy, Profile};
 
 /// How far two means must lie apart to be told apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sight {
     /// None on the plain line.
-    line: Option<Line>,
+    line: Option<MeanLine>,
     apart: f64,
 }
 

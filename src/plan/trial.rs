@@ -18,7 +18,7 @@ use std::f64::consts::LN_2;
 use serde::Serialize;
 
 use super::rounding::floor;
-use crate::line::Line;
+use crate::line::MeanLine;
 use crate::look::LookRule;
 use crate::problem::Problem;
 use crate::width::RADIUS;
@@ -115,8 +115,8 @@ impl Trial {
     }
 
     /// The line at the trial's end.
-    pub fn line(&self) -> Line {
-        Line::new(self.count, self.offset_c)
+    pub fn line(&self) -> MeanLine {
+        MeanLine::new(self.count, self.offset_c)
     }
 
     /// How much a round after the pick may lose, with probability 1 - 2 delta.

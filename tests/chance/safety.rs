@@ -11,7 +11,7 @@ use debora::lab::epochs;
 use debora::lab::internals::{Stream, draw_counts};
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
 use debora::lab::world::{Bernoulli, World as _};
-use debora::line::Line;
+use debora::line::MeanLine;
 use debora::mean::{cell_index, cell_middle};
 use debora::record::Rule;
 use debora::{Engine, EpochRecord, Estimate, Key, Kind, Plan, Problem};
@@ -240,7 +240,7 @@ impl Known {
         &mut self,
         problem: &Problem,
         (q, a): (usize, usize),
-        line: &Line,
+        line: &MeanLine,
         [middle, width]: [f64; 2],
     ) {
         let entry = problem.quantity(q).entry(a as u32);
@@ -453,7 +453,7 @@ impl Known {
     fn add(&mut self, plan: &Plan, estimates: &[Estimate]) {
         for estimate in estimates {
             let place = (estimate.quantity as usize, estimate.action as usize);
-            let line = Line::new(estimate.count, plan.offset_c.unwrap());
+            let line = MeanLine::new(estimate.count, plan.offset_c.unwrap());
             let middle = cell_middle(estimate.index.unwrap(), estimate.cell, estimate.offset);
             self.set(&plan.problem, place, &line, [middle, estimate.width]);
         }
@@ -469,7 +469,7 @@ impl Known {
             let Some(level) = reached else { continue };
             for q in 0..self.low.len() {
                 let offset = key.uniform(Label::Offset, [a as u64, q as u64, level.level.into()]);
-                let line = Line::new(count, plan.offset_c.unwrap());
+                let line = MeanLine::new(count, plan.offset_c.unwrap());
                 let index = cell_index(line.of_sum(tally.sum(a as u32, q)), level.cell, offset);
                 let middle = cell_middle(index, level.cell, offset);
                 self.set(&plan.problem, (q, a), &line, [middle, level.width]);

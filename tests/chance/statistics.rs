@@ -11,14 +11,14 @@ use debora::internals::width;
 use debora::key::Label;
 use debora::lab::epochs;
 use debora::lab::world::Bernoulli;
-use debora::line::Line;
+use debora::line::MeanLine;
 use debora::mean::{round_to_cell, to_fixed};
 use debora::{Ask, Engine, Key, Plan, Policy, Problem, Tally, WorldKey};
 
 /// E min(1, |y1 - y2| / cell) for the places of two independent means of n Bernoulli(p) samples.
 fn split_expectation(n: u64, p: f64, offset_c: f64, cell: f64) -> f64 {
     let pmf = binomial_pmf(n, p);
-    let line = Line::new(n, offset_c);
+    let line = MeanLine::new(n, offset_c);
     let places: Vec<f64> = (0..=n).map(|wins| line.of_sum(ones(wins))).collect();
     let split = |a: usize, b: usize| ((places[a] - places[b]).abs() / cell).min(1.0);
     (0..pmf.len())
@@ -147,7 +147,7 @@ fn spreads_hold_for_exact_hypergeometric_sums() {
         let spread = width::spread(n);
         for ones_in_all in 0..=2 * n {
             for offset_c in [0.3, 1.0, 4.0] {
-                let line = Line::new(n, offset_c);
+                let line = MeanLine::new(n, offset_c);
                 let least = ones_in_all.saturating_sub(n);
                 let mean: f64 = (least..=ones_in_all.min(n))
                     .map(|k| {
@@ -187,7 +187,7 @@ fn spreads_hold_for_laws_of_several_values() {
         let top = law.len() - 1;
         for n in [1usize, 2, 3, 10, 50, 200] {
             let sums = convolved(law, n);
-            let line = Line::new(n as u64, 1.0);
+            let line = MeanLine::new(n as u64, 1.0);
             let places: Vec<f64> = (0..sums.len())
                 .map(|sum| line.of_mean(sum as f64 / (top * n) as f64))
                 .collect();
@@ -208,7 +208,7 @@ fn radii_hold_for_exact_binomials() {
             for delta in [0.2, 0.01, 1e-4, 1e-8] {
                 let radius = width::radius(delta, n);
                 let missed = |offset_c: f64, radius: f64| -> f64 {
-                    let line = Line::new(n, offset_c);
+                    let line = MeanLine::new(n, offset_c);
                     let truth = line.of_mean(p);
                     let outside = (0..)
                         .zip(&pmf)

@@ -2,7 +2,7 @@
 //! the record, and final.
 
 use debora::key::Label;
-use debora::line::Line;
+use debora::line::MeanLine;
 use debora::mean::FIXED_ONE;
 use debora::record::LookTest;
 use debora::{Ask, Engine, Error, Key, Kind, Problem, Tally, Told};
@@ -36,7 +36,7 @@ fn threshold(engine: &Engine, key: Key, look: u32) -> f64 {
 }
 
 fn line(engine: &Engine, count: u64) -> Line {
-    Line::new(count, engine.plan().trial.as_ref().unwrap().offset_c)
+    MeanLine::new(count, engine.plan().trial.as_ref().unwrap().offset_c)
 }
 
 /// The open epoch told so that action 1 leads by `lead` / sqrt(count) on the line over all samples so far, around a mean of 1/2.

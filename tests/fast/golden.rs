@@ -190,7 +190,7 @@ fn means(text: &mut String) {
         let offset = Key::from(42u64).uniform(Label::Offset, [0, 0, round as u64]);
         let (index, estimate) = round_to_cell(mean, 0.1 * (round + 1) as f64, offset);
         writeln!(text, "mean {} {index:?} {}", bits(mean), bits(estimate)).unwrap();
-        let line = debora::line::Line::new(round as u64 + 1, 1.5);
+        let line = debora::line::MeanLine::new(round as u64 + 1, 1.5);
         let place = line.of_sum(tally.sums()[0]);
         writeln!(
             text,

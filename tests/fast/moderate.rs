@@ -11,7 +11,7 @@ use debora::key::Label;
 use debora::lab::internals::{Stream, draw_counts};
 use debora::lab::replicate::{Contestant, Experiment, Simulator};
 use debora::lab::world::{Bernoulli, World};
-use debora::line::Line;
+use debora::line::MeanLine;
 use debora::mean::{cell_index, cell_middle};
 use debora::{Key, Plan, Problem, Strategy, Tally, WorldKey};
 
@@ -107,7 +107,7 @@ impl Known {
         tally: &Tally,
         key: Key,
     ) {
-        let line = Line::new(level.count, plan.offset_c.unwrap());
+        let line = MeanLine::new(level.count, plan.offset_c.unwrap());
         let at = |quantity: u64, sum: u128, widths: f64| {
             let offset = key.uniform(Label::Offset, [a as u64, quantity, level.level.into()]);
             let index = cell_index(line.of_sum(sum), level.cell, offset);

@@ -4,7 +4,7 @@
 //! planning, and the cautious strategy. None of it uses `src/policy.rs` or the linear program.
 
 use debora::key::{Label, to_uniform};
-use debora::line::Line;
+use debora::line::MeanLine;
 use debora::mean::round_to_cell;
 use debora::problem::Draft;
 use debora::record::Rule;
@@ -416,7 +416,7 @@ fn check_estimates(plan: &Plan, record: &EpochRecord, key: Key) {
             assert_eq!((estimate.index, estimate.estimate), (index, rounded));
             continue;
         };
-        let place = Line::new(estimate.count, offset_c).of_mean(estimate.mean);
+        let place = MeanLine::new(estimate.count, offset_c).of_mean(estimate.mean);
         let cells = place / estimate.cell - estimate.offset;
         // From the mean, whose last bit may be another than the sum's: not next to an edge.
         if (cells - cells.round()).abs() > 1e-9 {

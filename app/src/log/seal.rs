@@ -66,7 +66,7 @@ pub struct Seal {
     /// What the promises rest on.
     pub premises: Vec<String>,
     /// What will be seen, and when.
-    pub looks: Vec<PlannedLook>,
+    pub looks: Vec<SealedLook>,
     /// Every constant of the run, as `debora plan --json` gives them.
     pub plan: Value,
     /// The spec, as it was given.
@@ -113,7 +113,7 @@ impl SealedHoldback {
 
 /// A moment at which actions are compared.
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct PlannedLook {
+pub struct SealedLook {
     /// Outcomes of each action.
     pub samples: u64,
     /// All actions have as many after this many rounds at the earliest.
@@ -255,7 +255,7 @@ impl SealedQuantity {
 }
 
 /// The counts at which actions are estimated, as far as anything is seen there.
-pub fn looks(plan: &Plan) -> Vec<PlannedLook> {
+pub fn looks(plan: &Plan) -> Vec<SealedLook> {
     let problem = &plan.problem;
     let actions = problem.actions().len() as u64;
     let spans = problem.estimated().iter();
@@ -267,7 +267,7 @@ pub fn looks(plan: &Plan) -> Vec<PlannedLook> {
     levels
         // Twice a width of half a range says no more than the range itself; profile paper begins with many such.
         .filter(|level| 2.0 * level.width < 1.0)
-        .map(|level| PlannedLook {
+        .map(|level| SealedLook {
             samples: level.count,
             // Each round plays one action.
             round: actions * level.count,
@@ -309,7 +309,7 @@ mod tests {
         let seal = seal(SPEC);
         assert!(seal.looks.len() > 1);
         let finer =
-            |pair: &[PlannedLook]| pair[0].gap > pair[1].gap && pair[0].round < pair[1].round;
+            |pair: &[SealedLook]| pair[0].gap > pair[1].gap && pair[0].round < pair[1].round;
         assert!(seal.looks.windows(2).all(finer), "{:?}", seal.looks);
         let last = seal.looks.last().unwrap();
         assert_eq!(seal.plan["detectable"], last.gap);

@@ -5,7 +5,7 @@ use crate::measure::words::{amount, whole};
 use crate::plan::{PlannedLook, Trial};
 use crate::problem::Problem;
 use crate::record::{LookTest, Pick};
-use crate::{Plan, line::Line};
+use crate::{Plan, line::MeanLine};
 
 /// How a look ended: the lead in the reward's units, and on the line, where it was compared.
 pub fn look_test(problem: &Problem, test: &LookTest) -> String {
@@ -77,7 +77,7 @@ pub(super) fn sooner(plan: &Plan) -> Option<String> {
 /// The looks, each with the leads between which the key draws what commits.
 pub(super) fn looks(plan: &Plan, trial: &Trial) -> AnswerTable {
     let lead = |look: &PlannedLook, apart: f64| {
-        let line = Line::new(look.count, trial.offset_c);
+        let line = MeanLine::new(look.count, trial.offset_c);
         AnswerCell::or_none(in_units(plan, &line, apart).as_deref())
     };
     row_for_each(&trial.looks)
@@ -89,7 +89,7 @@ pub(super) fn looks(plan: &Plan, trial: &Trial) -> AnswerTable {
 }
 
 /// A lead on the line as a difference of rewards around the middle of their range; none if the range has no room for it.
-fn in_units(plan: &Plan, line: &Line, apart: f64) -> Option<String> {
+fn in_units(plan: &Plan, line: &MeanLine, apart: f64) -> Option<String> {
     let span = plan.problem.quantity(0).range.span();
     let found = line
         .difference_at_half(apart)

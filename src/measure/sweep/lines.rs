@@ -66,7 +66,7 @@ impl Swept {
             .filter(|place| Some(*place) != below && self.values(*place).len() > 1)
             .collect();
         let mut lines: Vec<SweptLine> = Vec::new();
-        let mut looks = Looks::default();
+        let mut looks = CurveLooks::default();
         for point in &self.points {
             for row in &point.rows {
                 let name = self.line_name(point, row, &others);
@@ -210,12 +210,12 @@ fn values_of<'a>(point: &'a SweptPoint, places: &[usize]) -> Vec<&'a str> {
 
 /// Players and values of the other parameters, in the order in which lines were begun.
 #[derive(Default)]
-struct Looks<'a> {
+struct CurveLooks<'a> {
     players: Vec<&'a str>,
     values: Vec<Vec<&'a str>>,
 }
 
-impl<'a> Looks<'a> {
+impl<'a> CurveLooks<'a> {
     fn of(&mut self, player: &'a str, values: Vec<&'a str>) -> [usize; 2] {
         [
             place_in(&mut self.players, player),
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     fn looks(lines: &[(&'static str, &'static str)]) -> Vec<[usize; 2]> {
-        let mut looks = Looks::default();
+        let mut looks = CurveLooks::default();
         let begun = lines.iter().map(|(player, value)| SweptLine {
             name: format!("{player}, {value}"),
             look: looks.of(player, vec![value]),

@@ -10,7 +10,7 @@ use debora::{Plan, Problem};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::log::seal::{PlannedLook, looks};
+use crate::log::seal::{SealedLook, looks};
 use crate::service::http::AppState;
 use crate::service::http::access::Caller;
 use crate::service::http::error::ApiError;
@@ -53,7 +53,7 @@ pub struct Planned {
     /// The quantities that are estimated: the reward, then the costs.
     pub quantities: Vec<String>,
     /// The width against rounds: what will be seen, and when.
-    pub looks: Vec<PlannedLook>,
+    pub looks: Vec<SealedLook>,
     /// How a blind plan can be made to see; absent if it is not blind.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -79,7 +79,7 @@ struct Places {
 }
 
 /// What a connection is accepted for.
-enum Place {
+enum ConnectionPlace {
     Ordinary(OwnedSemaphorePermit),
     Beyond(OwnedSemaphorePermit),
 }
@@ -96,11 +96,11 @@ impl Places {
     }
 
     /// The best place that is free.
-    fn take(&self) -> Option<Place> {
+    fn take(&self) -> Option<ConnectionPlace> {
         let free = |places: &Arc<Semaphore>| Arc::clone(places).try_acquire_owned().ok();
         free(&self.ordinary)
-            .map(Place::Ordinary)
-            .or_else(|| free(&self.beyond).map(Place::Beyond))
+            .map(ConnectionPlace::Ordinary)
+            .or_else(|| free(&self.beyond).map(ConnectionPlace::Beyond))
     }
 
     /// Waits for requests in flight, as long as the rules allow.
@@ -178,14 +178,14 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve(mut self, stream: TcpStream, place: Place) {
+    async fn serve(mut self, stream: TcpStream, place: ConnectionPlace) {
         // Answers are written whole: waiting to fill a packet would only add 40 ms to some of them.
         let _ = stream.set_nodelay(true);
         let connections = self.app.state.metrics.connections.clone();
         connections.inc();
         match place {
-            Place::Ordinary(_place) => self.talk(stream).await,
-            Place::Beyond(_place) => self.talk_once(stream).await,
+            ConnectionPlace::Ordinary(_place) => self.talk(stream).await,
+            ConnectionPlace::Beyond(_place) => self.talk_once(stream).await,
         }
         connections.dec();
     }

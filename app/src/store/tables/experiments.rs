@@ -44,7 +44,7 @@ pub struct ExperimentLine {
 }
 
 /// Where a list of experiments begins, and which way it goes.
-struct Bounds {
+struct ListBounds {
     after: i64,
     beyond: &'static str,
     order: &'static str,
@@ -58,7 +58,7 @@ impl Store {
         newest_first: bool,
         limit: usize,
     ) -> Result<Vec<(ExperimentRow, Progress)>> {
-        let Bounds {
+        let ListBounds {
             after,
             beyond,
             order,
@@ -80,7 +80,7 @@ impl Store {
         newest_first: bool,
         limit: usize,
     ) -> Result<Vec<ExperimentLine>> {
-        let Bounds {
+        let ListBounds {
             after,
             beyond,
             order,
@@ -168,7 +168,7 @@ impl Store {
         Ok(number)
     }
 
-    fn bounds(&mut self, after: Option<&str>, newest_first: bool) -> Result<Bounds> {
+    fn bounds(&mut self, after: Option<&str>, newest_first: bool) -> Result<ListBounds> {
         let (first, last, beyond, order) = if newest_first {
             (i64::MAX, 0, "<", "DESC")
         } else {
@@ -179,7 +179,7 @@ impl Store {
             Some(id) => self.number(id)?.unwrap_or(last),
             None => first,
         };
-        Ok(Bounds {
+        Ok(ListBounds {
             after,
             beyond,
             order,

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::NewPage;
 use crate::chart::{Axis, Chart, Mark, Tip, colour, legend};
 use crate::document::{HtmlCell, numbers, values_table};
-use crate::log::seal::PlannedLook;
+use crate::log::seal::SealedLook;
 use crate::service::http::pages::parts::alert;
 use crate::service::http::plan::Planned;
 
@@ -135,7 +135,7 @@ fn until(planned: &Planned, place: usize) -> f64 {
     planned
         .looks
         .get(place + 1)
-        .map_or(planned.horizon, |next: &PlannedLook| next.round) as f64
+        .map_or(planned.horizon, |next: &SealedLook| next.round) as f64
 }
 
 fn tips(planned: &Planned, shown: usize, from: f64) -> Vec<Tip> {
