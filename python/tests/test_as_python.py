@@ -173,7 +173,8 @@ def test_plans_and_results_say_what_the_horizon_sees() -> None:
     close = SPEC.replace(**{"world.reward": [0.5, 0.51]})
     gaps = close.plan().gaps
     assert [(one["actions"], one["seen"]) for one in gaps] == [(["b", "a"], False)]
-    assert gaps[0]["sight"] == close.plan().detectable_gap
+    # From the worse mean, 1/2, towards an end: about what is found around 1/2.
+    assert gaps[0]["sight"] == pytest.approx(close.plan().detectable, rel=0.01)
     needed = gaps[0]["horizon_needed"]
     assert close.replace(horizon=needed).plan().gaps[0]["seen"]
     assert "it is not sure to tell them apart" in repr(close.plan()).replace("\n", " ")

@@ -35,7 +35,7 @@ fn threshold(engine: &Engine, key: Key, look: u32) -> f64 {
     trial.threshold * (1.0 + uniform)
 }
 
-fn line(engine: &Engine, count: u64) -> Line {
+fn line(engine: &Engine, count: u64) -> MeanLine {
     MeanLine::new(count, engine.plan().trial.as_ref().unwrap().offset_c)
 }
 
