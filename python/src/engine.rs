@@ -36,9 +36,9 @@ const BATCH_MAX: u64 = 1 << 24;
 /// >>> for decision in engine:
 /// ...     told = engine.tell(decision.round, [0.25, 0.75][decision.action])
 /// >>> engine.is_done, engine.epoch
-/// (True, 2)
+/// (True, 1)
 /// >>> engine.recommendation()
-/// Recommendation(b 1.0000; reward 0.6122 to 0.8240)
+/// Recommendation(b 1.0000; reward 0.5906 to 0.8846)
 #[pyclass(name = "Engine", module = "debora", frozen)]
 pub struct PyEngine {
     state: Mutex<debora::Engine>,

@@ -124,7 +124,7 @@ impl PyProblem {
     /// >>> import debora
     /// >>> plan = debora.Problem(actions=["a", "b"], horizon=1e8, rho=0.1).plan(gap=0.05)
     /// >>> plan.blind, plan.exploration_rounds, plan.horizon_for_gap
-    /// (False, 183184, 12059486)
+    /// (False, 3000000, 51065)
     #[pyo3(signature = (*, gap = None))]
     fn plan<'py>(&self, py: Python<'py>, gap: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         let computed = debora::Plan::of(Arc::clone(&self.inner));

@@ -256,7 +256,7 @@ def test_reprs(soft: debora.Problem) -> None:
     assert set(recommendation.costs) == {"price", "wait"}
     assert repr(engine.record).startswith("EpochRecord(epoch=")
     assert repr(engine.estimates[0]).startswith("Estimate(action=0, quantity=0")
-    assert engine.estimates[0].level == 0 and engine.record.rule is None and engine.record.test is None
+    assert engine.estimates[0].level == 1 and engine.record.rule == "moderate" and engine.record.test is None
     assert recommendation.cautious is None, "so short a run is not sure of any strategy"
 
 
