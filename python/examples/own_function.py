@@ -16,7 +16,7 @@ problem = debora.Problem(
     horizon=400_000,
     rho=0.3,
     reward={"name": "income", "range": (0, 15)},
-    costs={"complaints": {"threshold": 0.2, "mean": (0, 0.4)}},
+    costs={"complaints": {"threshold": 0.2}},
 )
 
 

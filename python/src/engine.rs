@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use debora::measure::finds_nothing;
 use debora::{Ask, EpochRecord, Key, Told};
 use numpy::{
     IntoPyArray as _, PyArray1, PyArrayMethods as _, PyReadonlyArray1, PyReadonlyArray2,
@@ -19,7 +20,7 @@ use serde_json::json;
 
 use crate::arrays::{self, RoundCosts, to_round};
 use crate::decision::{PyDecision, PyDecisions, PyToldMany};
-use crate::error::{Error, refused, waiting, warn_if_blind};
+use crate::error::{Error, refused, waiting, warn, warn_if_blind};
 use crate::problem::PyProblem;
 use crate::record::{epoch_record, observed_mean, recommendation, records};
 use crate::value::{Whole, to_key};
@@ -35,9 +36,9 @@ const BATCH_MAX: u64 = 1 << 24;
 /// >>> for decision in engine:
 /// ...     told = engine.tell(decision.round, [0.25, 0.75][decision.action])
 /// >>> engine.is_done, engine.epoch
-/// (True, 2)
+/// (True, 1)
 /// >>> engine.recommendation()
-/// Recommendation(b 1.0000; reward 0.6122 to 0.8240)
+/// Recommendation(b 1.0000; reward 0.5906 to 0.8846)
 #[pyclass(name = "Engine", module = "debora", frozen)]
 pub struct PyEngine {
     state: Mutex<debora::Engine>,
@@ -297,9 +298,16 @@ impl PyEngine {
         records(py, "ObservedMean", &json!(observed))
     }
 
-    /// The current strategy and what it is known to give: what to deploy when the experiment ends.
+    /// The current strategy and what it is known to give: what to deploy when the experiment ends. It warns if the horizon
+    /// finds no difference of a tenth of the reward's range, as the key then decides more than the data.
     fn recommendation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let recommended = self.state(py).recommendation();
+        let state = self.state(py);
+        let (recommended, nothing) = (state.recommendation(), finds_nothing(state.plan(), None));
+        drop(state);
+        // Outside the lock: a filter of warnings may be code that uses this engine.
+        if let Some(nothing) = nothing {
+            warn(py, &nothing)?;
+        }
         recommendation(py, &recommended, &self.problem)
     }
 

@@ -73,7 +73,12 @@ pub fn warn_if_blind(py: Python<'_>, plan: &debora::Plan) -> PyResult<()> {
     if !plan.blind {
         return Ok(());
     }
+    warn(py, &debora::measure::warnings(plan, None).join("\n"))
+}
+
+/// Python's own way of saying what is allowed and probably not meant.
+pub fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
     let category = py.get_type::<PyUserWarning>();
-    let sentences = debora::measure::warnings(plan, None).join("\n");
-    PyErr::warn(py, &category, &CString::new(sentences)?, 1)
+    let message = CString::new(message.replace('\0', " ")).expect("no zero is left");
+    PyErr::warn(py, &category, &message, 1)
 }

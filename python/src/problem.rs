@@ -1,16 +1,14 @@
 //! Problems from keyword arguments.
 
-use std::ffi::CString;
 use std::sync::Arc;
 
 use debora::problem::Outside;
 use debora::spec::Spec;
 use pyo3::IntoPyObjectExt as _;
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::error::{Error, refused};
+use crate::error::{Error, refused, warn};
 use crate::plan::plan;
 use crate::value::to_toml;
 
@@ -126,7 +124,7 @@ impl PyProblem {
     /// >>> import debora
     /// >>> plan = debora.Problem(actions=["a", "b"], horizon=1e8, rho=0.1).plan(gap=0.05)
     /// >>> plan.blind, plan.exploration_rounds, plan.horizon_for_gap
-    /// (False, 183184, 12059486)
+    /// (False, 3000000, 51065)
     #[pyo3(signature = (*, gap = None))]
     fn plan<'py>(&self, py: Python<'py>, gap: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         let computed = debora::Plan::of(Arc::clone(&self.inner));
@@ -249,13 +247,6 @@ impl PyProblem {
             (self.to_toml(),),
         ))
     }
-}
-
-/// Python's own way of saying what is allowed and probably not meant.
-fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
-    let category = py.get_type::<PyUserWarning>();
-    let message = CString::new(message.replace('\0', " ")).expect("no zero is left");
-    PyErr::warn(py, &category, &message, 1)
 }
 
 /// The spec's word for each of the costs is the argument's name without its s.

@@ -23,7 +23,8 @@ SPEC = debora.Spec(
     world=debora.worlds.bernoulli(reward=[0.4, 0.6]),
     name="two",
 )
-BLIND = SPEC.replace(horizon=100)
+SOFT = SPEC.replace(policy="soft")
+BLIND = SOFT.replace(horizon=100)
 
 
 def test_the_version_is_that_of_the_program() -> None:
@@ -43,7 +44,7 @@ def test_whole_numbers_may_be_floats() -> None:
             == whole.to_dict()
         )
     assert debora.compare(SPEC, players="rse", pairs=5e0).rows[0]["pairs"] == 5
-    assert len(debora.Engine(PROBLEM, key=1).ask_many(1e2)) == 100
+    assert len(debora.Engine(PROBLEM, key=1).ask_many(5e1)) == 50
     for wrong in (1.5, -1, "ten"):
         with pytest.raises(TypeError, match=r"(?s)is not a whole number of 0 or more.*'pairs'"):
             debora.replicate(SPEC, pairs=wrong)  # type: ignore[arg-type]
@@ -111,7 +112,7 @@ def test_a_blind_plan_warns() -> None:
     for call in (
         lambda: debora.run(BLIND),
         lambda: debora.replicate(BLIND, pairs=2),
-        lambda: debora.compare(BLIND, players="rse", pairs=2),
+        lambda: debora.compare(BLIND, players="doss", pairs=2),
         lambda: debora.Engine(BLIND.problem, key=1),
         BLIND.engine,
     ):
@@ -119,7 +120,7 @@ def test_a_blind_plan_warns() -> None:
             call()
         assert [one.filename for one in caught] == [__file__]
     with pytest.warns(UserWarning, match="BLIND at 1 of 2 points, the first with horizon 100 and rho 0.3") as caught:
-        debora.sweep(SPEC, over={"horizon": [100, SPEC.problem.horizon]}, pairs=2)
+        debora.sweep(SOFT, over={"horizon": [100, SPEC.problem.horizon]}, pairs=2)
     assert [one.filename for one in caught] == [__file__]
 
 
@@ -162,7 +163,7 @@ def test_frames_have_names() -> None:
     frame = run.to_pandas()
     assert frame.columns.tolist() == ["first_round", "a", "b"]
     assert frame["b"].tolist() == run.strategies[:, 1].tolist()
-    pairs = debora.replicate(SPEC.replace(**{"world.reward": [0.5, 0.52]}), pairs=200).to_pandas()
+    pairs = debora.replicate(SOFT.replace(**{"world.reward": [0.5, 0.52]}), pairs=200).to_pandas()
     diverged = pairs[~pairs["identical"]]
     assert len(diverged) > 0
     assert set(diverged["split_action"].dropna()) <= {"a", "b"}
@@ -170,10 +171,11 @@ def test_frames_have_names() -> None:
 
 
 def test_plans_and_results_say_what_the_horizon_sees() -> None:
-    close = SPEC.replace(**{"world.reward": [0.5, 0.51]})
+    close = SPEC.replace(**{"world.reward": [0.5, 0.505]})
     gaps = close.plan().gaps
     assert [(one["actions"], one["seen"]) for one in gaps] == [(["b", "a"], False)]
-    assert gaps[0]["sight"] == close.plan().detectable_gap
+    # From the worse mean, 1/2, towards an end: about what is found around 1/2.
+    assert gaps[0]["sight"] == pytest.approx(close.plan().detectable, rel=0.01)
     needed = gaps[0]["horizon_needed"]
     assert close.replace(horizon=needed).plan().gaps[0]["seen"]
     assert "it is not sure to tell them apart" in repr(close.plan()).replace("\n", " ")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
 import os
 import pickle
 import threading
+import warnings
 import weakref
 from collections.abc import Iterable
 
@@ -119,12 +121,12 @@ def test_telling_again(free: debora.Problem) -> None:
     assert engine.to_bytes() == before
 
 
-def test_epochs_are_told_to_the_callback(free: debora.Problem) -> None:
+def test_epochs_are_told_to_the_callback(soft: debora.Problem) -> None:
     records: list[debora.EpochRecord] = []
-    engine = debora.Engine(free, 1, on_epoch=records.append)
+    engine = debora.Engine(soft, 1, on_epoch=records.append)
     play(engine)
     assert [record.epoch for record in records] == list(range(engine.epoch + 1))
-    assert sum(record.rounds for record in records) == free.horizon
+    assert sum(record.rounds for record in records) == soft.horizon
     assert records[-1].to_dict()["strategy"] == records[-1].strategy.tolist() == engine.strategy.tolist()
     estimates = [estimate for record in records for estimate in record.estimates]
     assert engine.estimates and all(estimate in estimates for estimate in engine.estimates)
@@ -247,13 +249,14 @@ def test_reprs(soft: debora.Problem) -> None:
     assert repr(decision) == "Decision(round=1, epoch=0, action=2, name='large', probability=0.3333333333333333)"
     assert repr(engine) == "Engine(epoch 0, 0 of 30000 rounds told, 1 outstanding)"
     play(engine_after(engine))
-    recommendation = engine.recommendation()
+    with pytest.warns(UserWarning, match="comes from the key"):
+        recommendation = engine.recommendation()
     assert repr(recommendation).startswith("Recommendation(")
     assert recommendation.to_dict()["strategy"] == recommendation.strategy.tolist()
     assert set(recommendation.costs) == {"price", "wait"}
     assert repr(engine.record).startswith("EpochRecord(epoch=")
     assert repr(engine.estimates[0]).startswith("Estimate(action=0, quantity=0")
-    assert engine.estimates[0].level == 0 and engine.record.rule is None and engine.record.test is None
+    assert engine.estimates[0].level == 1 and engine.record.rule == "moderate" and engine.record.test is None
     assert recommendation.cautious is None, "so short a run is not sure of any strategy"
 
 
@@ -261,7 +264,8 @@ def test_records_are_their_json_and_plain_data(soft: debora.Problem) -> None:
     engine = play(debora.Engine(soft, 7))
     record = engine.record
     document = record.to_dict()
-    assert set(document) == {name for name in vars(record) if not name.startswith("_")}
+    # Only the first record of policy free has looks.
+    assert set(document) == {name for name in vars(record) if not name.startswith("_")} - {"looks"}
     assert document["counts"] == record.counts.tolist() and record.counts.dtype == np.uint64
     assert document["estimates"] == [estimate.to_dict() for estimate in record.estimates]
     document["strategy"].clear()
@@ -274,40 +278,105 @@ def test_records_are_their_json_and_plain_data(soft: debora.Problem) -> None:
         debora.EpochRecord.read(record.to_dict() | {"strange": 1})
 
 
+def committed() -> debora.Engine:
+    """Policy free, one action far ahead, told until the run commits to it."""
+    problem = debora.Problem(actions=["a", "b"], horizon=40_000, rho=0.9, delta=0.4, growth=3)
+    engine = debora.Engine(problem, 1)
+    while engine.record.kind == "explore":
+        batch = engine.ask_many(1000)
+        engine.tell_many(batch.rounds, batch.actions.astype(float))
+    return engine
+
+
 def test_a_commitment_is_in_the_record() -> None:
-    """Policy free, one action far ahead: after the first stage it is played for good, and asking never waits."""
-    problem = debora.Problem(actions=["a", "b"], horizon=1e6, rho=0.3, delta=0.5, growth=2)
-    clear = problem.plan().clear
-    assert clear is not None and clear.stages == [64, 507, 4049] and clear.c0 <= clear.c1
-    engine = debora.Engine(problem, 42)
-    batch = engine.ask_many(1000)
-    assert len(batch) == 128 and np.bincount(batch.actions).tolist() == [64, 64]
-    engine.tell_many(batch.rounds, batch.actions.astype(float))
-    test = engine.record.test
-    assert engine.record.kind == "commit" and test is not None and test.passed
-    assert (test.stage, test.count, test.means, test.leader, test.runner_up) == (0, 64, [0.0, 1.0], 1, 0)
-    assert test.lead == 8.0 > test.threshold and 0 <= test.uniform < 1
-    assert repr(test).startswith("ClearTest(stage=0, count=64, leader=1")
-    assert len(engine.ask_many(100_000)) == 100_000, "it never waits"
+    """It is made at one of the looks that the first record has, and asking never waits afterwards."""
+    engine = committed()
+    looks = debora.Engine(engine.problem, 1).record.looks
+    trial = engine.problem.plan().trial
+    assert looks is not None and trial is not None and looks.counts[-1] <= trial.count == 1882
+    record, test = engine.record, engine.record.test
+    assert record.kind == "commit" and record.pick is None and test is not None and test.passed
+    assert record.counts.tolist() == [test.count, test.count] and test.count in looks.counts
+    assert (test.means, test.leader, test.runner_up) == ([0.0, 1.0], 1, 0)
+    # The line, from the formulas of docs/theory.md.
+    low, high = math.sqrt(trial.offset_c), math.sqrt(test.count + trial.offset_c)
+    lead = math.atan2(high, low) - math.atan2(low, high)
+    assert test.lead == pytest.approx(math.sqrt(test.count) * lead, rel=1e-12)
+    assert test.threshold == pytest.approx(trial.threshold * (1 + test.uniform), rel=1e-12)
+    assert test.lead > test.threshold and 0 <= test.uniform < 1
+    assert repr(test).startswith(f"LookTest(look={test.look}, count={test.count}, leader=1")
+    assert len(engine.ask_many(10_000)) == 10_000, "it never waits"
     cautious = engine.recommendation().cautious
     assert cautious is not None and cautious.strategy.tolist() == [0.0, 1.0]
-    assert repr(cautious) == "Prospect(b 1.0000; reward 0.0000 to 1.0000)"
+    assert repr(cautious).startswith("Prospect(b 1.0000; reward 0.") and cautious.reward[1] == 1
 
 
-def test_declared_means_are_read_and_checked() -> None:
-    def problem(mean: tuple[float, float]) -> debora.Problem:
-        costs = {"price": {"range": (0, 2), "threshold": 0.1, "mean": mean}}
-        return debora.Problem(
-            policy="soft", actions=["a", "b"], horizon=1e6, rho=0.3, reward={"mean": (0.5, 1)}, costs=costs
-        )
+def test_a_pick_is_in_the_record() -> None:
+    """All actions alike: no look commits, and one is picked, by scores and draws that the record has."""
+    problem = debora.Problem(actions=["a", "b"], horizon=40_000, rho=0.9, delta=0.4, growth=3)
+    engine = debora.Engine(problem, 1)
+    while engine.record.kind == "explore":
+        batch = engine.ask_many(1000)
+        engine.tell_many(batch.rounds, np.zeros(len(batch)))
+    record, pick, trial = engine.record, engine.record.pick, problem.plan().trial
+    assert record.kind == "pick" and pick is not None and trial is not None
+    assert (pick.count, pick.means) == (1882, [0.0, 0.0])
+    # Equal means: the draws decide.
+    assert pick.action == int(np.argmax([-math.log(-math.log(draw)) for draw in pick.uniforms]))
+    slope = math.sqrt(6) * 0.9 * 0.98 / (1 - 1 / 2)
+    assert pick.scale == trial.scale == pytest.approx(slope * math.sqrt(1882), rel=1e-12)
+    assert record.strategy.tolist() == [float(action == pick.action) for action in (0, 1)]
+    assert repr(pick) == f"Pick(count=1882, action={pick.action})"
 
-    declared = problem((0, 0.2))
-    assert declared.means == {"reward": (0.5, 1.0), "price": (0.0, 0.2)}
-    assert pickle.loads(pickle.dumps(declared)) == declared
-    levels = declared.plan().levels
-    assert levels[0].widths[1] < levels[0].widths[0] == levels[0].width
-    with pytest.raises(debora.Error, match="declared to lie in"):
-        problem((0.2, 0.2))
+
+def test_a_recommendation_warns_where_nothing_can_be_found(free: debora.Problem) -> None:
+    short = debora.Engine(debora.Problem(actions=["a", "b"], horizon=500, rho=0.1), 1)
+    with pytest.warns(UserWarning, match="no difference of 0.1 in reward is found with probability 90 %") as caught:
+        short.recommendation()
+    assert [one.filename for one in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        debora.Engine(free, 1).recommendation()
+
+
+def test_declared_means_are_refused_with_the_reason() -> None:
+    with pytest.raises(debora.Error, match="means need not be declared any more"):
+        debora.Problem(actions=["a", "b"], horizon=1e6, rho=0.3, reward={"mean": (0.5, 1)})
+
+
+def test_ranges_by_action_known_values_and_watched_costs() -> None:
+    """Each action's price on a scale of its own, one of them known; a cost without a threshold limits nothing."""
+    price = {"range": {"small": (0, 0.0001), "large": (0.05, 0.05)}, "threshold": 0.02}
+    problem = debora.Problem(
+        policy="soft",
+        actions=["small", "large"],
+        horizon=30_000,
+        rho=0.9,
+        delta=0.4,
+        costs={"price": price, "tokens": {"range": (0, 10)}},
+    )
+    assert pickle.loads(pickle.dumps(problem)) == problem
+    engine = debora.Engine(problem, 7)
+    while len(batch := engine.ask_many(10_000)):
+        costs = np.stack([np.where(batch.actions == 0, 0.00005, 0.05), 7.0 - batch.actions], axis=1)
+        engine.tell_many(batch, batch.actions.astype(float), costs)
+    assert engine.is_done
+    # Two rewards and one price: the other is known, and tokens are only tallied.
+    assert {(one.action, one.quantity) for one in engine.estimates} == {(0, 0), (1, 0), (0, 1)}
+    tokens = [one.mean for one in engine.observed() if one.quantity == 2]
+    assert tokens == pytest.approx([7.0, 6.0])
+    low, high = engine.recommendation().costs["price"]
+    large = engine.recommendation().strategy[1]
+    assert 0.05 * large <= low <= high <= 0.05 * large + 0.0001
+    with pytest.raises(debora.Error, match="large"):
+        again = debora.Engine(problem, 7)
+        round = next(one.round for one in again.ask_many(16) if one.name == "large")
+        again.tell(round, 1.0, (0.04, 7.0))
+
+
+def test_policy_free_says_that_limits_are_only_tallied() -> None:
+    with pytest.warns(UserWarning, match="price has a threshold, but policy free keeps no limits"):
+        debora.Problem(policy="free", actions=["a", "b"], horizon=1e6, rho=0.3, costs={"price": {"threshold": 0.5}})
 
 
 def engine_after(engine: debora.Engine) -> debora.Engine:

@@ -138,7 +138,7 @@ def test_the_golden_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     digest = debora.run(debora.Spec.from_toml("examples/model-routing.toml")).digest
     assert digest == "dc73af4831a6d930318dc848a9f17ab6fc700050f99ad8569704844fcab4b6f8"
-    assert debora.VALUES_VERSION == 2
+    assert debora.VALUES_VERSION == 3
 
 
 def test_all_kinds_of_worlds(free: debora.Problem, tmp_path: Path) -> None:

@@ -39,8 +39,12 @@ threshold = 1
 # Epochs of 1, 2, 4 .. rounds, so that the first request leaves it waiting.
 SHORT = SPEC.replace("growth = 2", 'profile = "paper"')
 
-# Every reward is 1, and was said to be near 0.
-FALSE = SPEC.replace("[[cost]]", "[reward]\nmean = [0, 0.1]\n[[cost]]")
+# Every price is 0.5, and the safe strategy was said to keep below 0.3.
+FALSE = SPEC.replace('"soft"', '"hard"').replace("threshold = 1", "threshold = 0.3") + """
+[safe]
+strategy = { small = 1.0 }
+cost = { price = 0.1 }
+"""
 
 DASHBOARD = json.loads((ROOT / "deploy/grafana.json").read_text())
 

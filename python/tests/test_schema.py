@@ -41,10 +41,6 @@ BEYOND = {
         "rho too small for profile paper and the default delta",
         "a range in the wrong order",
         "a threshold outside its range",
-        "a declared mean outside its range",
-        "a declared mean of a reward in the wrong order",
-        "a declared mean that rules the safe strategy's cost out",
-        "a declared mean given beside the file",
         "a safe strategy that is not safe",
         "a mean outside the range",
         "a law with a value outside",
@@ -153,7 +149,8 @@ def every_kind() -> list[str]:
     return [
         right["FREE"] + "profile = 'paper'\n",
         right["HARD"],
-        margins.replace("threshold = 0.5", "threshold = 0.5\nmean = [0, 0.75]"),
+        margins.replace("threshold = 0.5", "threshold = 0.5\nrange = { a = [0, 0.5], b = [0.25, 1] }"),
+        right["SOFT"].replace("rho", "caution = 0.25\nexplore = 0.5\nrho", 1),
         *(f"{right['SOFT']}[world]\n{world}" for world in worlds),
     ]
 
@@ -284,7 +281,7 @@ def neighbours(text: str, known: set[str]) -> Iterator[str]:
 # How the parser's messages tell what is beyond a schema, as above; the last is a key beyond 128 bits.
 BEYOND_WORDS = re.compile(
     r"unknown (action|cost|column) |has no (action|cost) |twice|entries for|sum to"
-    r"|(outside|in) its range|needs more room|increasing order|is declared|profile paper needs|margin .* is not above"
+    r"|(outside|in) its range|needs more room|increasing order|profile paper needs|margin .* is not above"
     r"|key is \d\.\d+e\d\d;"
 )
 

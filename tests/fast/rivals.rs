@@ -289,7 +289,7 @@ fn every_rival_plays_every_problem_of_its_policies_to_the_end() {
             }
         }
     }
-    assert_eq!(played, 17 * 9 * 3 * 3);
+    assert_eq!(played, 18 * 9 * 3 * 3);
 }
 
 /// The largest horizon, the smallest rho and delta, many actions: numbers saturate, and nothing overflows.

@@ -72,7 +72,7 @@ def player(name: str, make: Make) -> Player:
     >>> spec = debora.Spec(problem, key=42, world=debora.worlds.bernoulli(reward=[0.4, 0.6]))
     >>> rows = debora.compare(spec, players=[debora.player("uniform", Uniform)], pairs=5).rows
     >>> [(row["player"], row["identical_rate"], round(row["regret"]["mean"])) for row in rows]
-    [('debora', 1.0, 18), ('uniform', 1.0, 100)]
+    [('debora', 1.0, 33), ('uniform', 1.0, 100)]
     """
     if not name or not callable(make):
         raise Error(f"player({name!r}, {make!r}) needs a name and a class or function that makes a player")
