@@ -23,7 +23,7 @@ const MIX: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 fn main() {
     // Cargo adds a flag of its own.
     if let Some(store) = std::env::args().skip(1).find(|word| word != "--bench") {
-        return take_turns(&Location::of(&store));
+        return take_turns(&Location::parse(&store));
     }
     let folder = Scratch::new("bench");
     measure("SQLite", &Location::Sqlite(folder.join("store.db")));

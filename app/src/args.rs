@@ -437,7 +437,7 @@ pub struct StoreArgs {
 impl StoreArgs {
     /// What was typed.
     pub fn location(&self) -> Location {
-        Location::of(&self.store)
+        Location::parse(&self.store)
     }
 }
 

@@ -358,7 +358,9 @@ async fn receive(receiver: TcpListener) {
 /// Makes experiments without HTTP: a server that had idle ones beside it would be measured before it starts.
 fn create(store: &str, busy: u64, idle: u64) {
     let clock = clock::system();
-    let store = Location::of(store).open(Purpose::Serve).expect("a store");
+    let store = Location::parse(store)
+        .open(Purpose::Serve)
+        .expect("a store");
     let mut executor = Executor::start(store, clock()).expect("a start");
     let busy = (0..busy).map(|number| format!("busy-{number}"));
     let idle = (0..idle).map(|number| format!("idle-{number}"));

@@ -296,7 +296,9 @@ async fn ask(mut client: Client, asker: u64, run: u32) -> Outcomes {
 /// Makes the experiments without HTTP, which would take minutes.
 fn fill(store: &str) {
     let clock = clock::system();
-    let opened = Location::of(store).open(Purpose::Serve).expect("a store");
+    let opened = Location::parse(store)
+        .open(Purpose::Serve)
+        .expect("a store");
     let mut executor = Executor::start(opened, clock()).expect("a start");
     let small = (0..EXPERIMENTS).map(|number| format!("e-{number}"));
     let ids: Vec<String> = small.chain(["busy".into()]).collect();

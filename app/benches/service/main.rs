@@ -114,7 +114,7 @@ async fn asking(store: &str, executor_store: &str, raw_store: &str, id: &str) {
     let server = serve(store);
     let address = server.address.clone();
     let path = format!("/v1/experiments/{id}/decisions");
-    let mut yardstick = Location::of(raw_store)
+    let mut yardstick = Location::parse(raw_store)
         .open(Purpose::Serve)
         .expect("a store");
     raw::create(&mut yardstick);
@@ -203,7 +203,7 @@ fn asking_alone(store: &str, raw_store: &str, folder: &Path, id: &str) {
     drop(begin(store, id));
     let server = serve(store);
     let path = format!("/v1/experiments/{id}/decisions");
-    let mut yardstick = Location::of(raw_store)
+    let mut yardstick = Location::parse(raw_store)
         .open(Purpose::Serve)
         .expect("a store");
     raw::create(&mut yardstick);
@@ -354,7 +354,7 @@ async fn telling(store: &str, raw_store: &str, id: &str) -> u64 {
     let service = load(&address, &path, connections, TIME, tell).await;
     drop(server);
     let told = told_through(store, id);
-    let mut yardstick = Location::of(raw_store)
+    let mut yardstick = Location::parse(raw_store)
         .open(Purpose::Serve)
         .expect("a store");
     let raw = raw::outcomes_per_second(&mut yardstick, BATCH, TIME);
@@ -430,7 +430,9 @@ fn outcomes(before: u64) -> String {
 /// Makes the experiment and goes through its short epochs.
 fn begin(store: &str, id: &str) -> Executor {
     let mut executor = Executor::start(
-        Location::of(store).open(Purpose::Serve).expect("a store"),
+        Location::parse(store)
+            .open(Purpose::Serve)
+            .expect("a store"),
         Moment::both(0),
     )
     .expect("starts");
@@ -509,7 +511,7 @@ fn told_through(store: &str, id: &str) -> u64 {
 }
 
 fn progress(store: &str, id: &str) -> Progress {
-    let mut store = Location::of(store).open(Purpose::Read).expect("a store");
+    let mut store = Location::parse(store).open(Purpose::Read).expect("a store");
     store
         .experiment(id)
         .expect("a store")
@@ -519,7 +521,7 @@ fn progress(store: &str, id: &str) -> Progress {
 
 /// The leases from this round on.
 fn leases(store: &str, id: &str, first: u64) -> Vec<Lease> {
-    let mut store = Location::of(store).open(Purpose::Read).expect("a store");
+    let mut store = Location::parse(store).open(Purpose::Read).expect("a store");
     let epoch = store
         .experiment(id)
         .expect("a store")

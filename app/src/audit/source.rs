@@ -57,7 +57,7 @@ impl LogSource {
             return Ok((Self::Stdin, experiment));
         }
         // By what is in the file, not by its name: logs and stores may be called anything.
-        let location = Location::of(place);
+        let location = Location::parse(place);
         let source = match &location {
             Location::Postgres(_) => Self::Store(location),
             Location::Sqlite(path) if is_sqlite(path)? => Self::Store(location),

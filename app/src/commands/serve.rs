@@ -53,7 +53,7 @@ pub fn serve(args: &ServeArgs, common: &Common) -> Result<bool> {
     let listener = listener.with_context(|| {
         format!("cannot listen on {address}; is something else listening there?")
     })?;
-    let location = Location::of(&args.store);
+    let location = Location::parse(&args.store);
     let service = Service::start(location, clock::system())?;
     let result = check_keys(&service, address).and_then(|keyless| {
         if keyless {

@@ -57,7 +57,7 @@ impl Executor {
         match self.or_rollback(committed) {
             Ok(()) => Ok(self.node.start.clone()),
             Err(error) => {
-                let failure = Failure::of(&error);
+                let failure = Failure::classify(&error);
                 self.counts.failed(failure);
                 let (code, detail) = (failure.code(), format!("{error:#}"));
                 tracing::error!(code, detail, "cannot commit");
@@ -98,7 +98,7 @@ impl Executor {
             Ok(answers) => return answers,
             Err(failure) => failure,
         };
-        self.counts.failed(Failure::of(&failure));
+        self.counts.failed(Failure::classify(&failure));
         self.forget();
         // A commit that failed may have been kept all the same: serving its requests again could
         // carry them out twice.

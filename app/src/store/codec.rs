@@ -7,24 +7,24 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::{DecisionKind, Progress, Role};
 
 /// A number to be stored. Stores count to 2^63 - 1; rounds end at 2^53.
-pub fn stored(number: u64) -> Result<i64> {
+pub fn encode_number(number: u64) -> Result<i64> {
     i64::try_from(number)
         .with_context(|| format!("{number} cannot be stored: numbers end at {}", i64::MAX))
 }
 
 /// Where to read from, or how much: nothing that is stored lies beyond the largest.
-pub fn bound(number: u64) -> i64 {
+pub fn saturate(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// A number that was stored.
-pub fn unstored(number: i64) -> Result<u64> {
+pub fn parse_number(number: i64) -> Result<u64> {
     u64::try_from(number)
         .with_context(|| format!("the store holds {number}, which must not be negative"))
 }
 
 /// A truth value that was stored: 0 or 1, and nothing else that would read like it.
-pub fn truth(number: i64) -> Result<bool> {
+pub fn parse_truth(number: i64) -> Result<bool> {
     // An audit must see every changed bit, so 2 is not another word for true.
     ensure!(
         matches!(number, 0 | 1),
@@ -34,7 +34,7 @@ pub fn truth(number: i64) -> Result<bool> {
 }
 
 /// What a decision counts for, as it was stored.
-pub fn kind(number: i64) -> Result<DecisionKind> {
+pub fn parse_kind(number: i64) -> Result<DecisionKind> {
     let of = |kind: &DecisionKind| i64::from(kind.number()) == number;
     let found = DecisionKind::ALL.into_iter().find(of);
     found.with_context(|| {
@@ -43,7 +43,7 @@ pub fn kind(number: i64) -> Result<DecisionKind> {
 }
 
 /// The reward and the costs, eight little-endian bytes each.
-pub fn feedback(reward: f64, costs: &[f64]) -> Vec<u8> {
+pub fn encode_feedback(reward: f64, costs: &[f64]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(8 * (1 + costs.len()));
     bytes.extend(reward.to_le_bytes());
     for cost in costs {
@@ -69,7 +69,7 @@ pub fn parse_feedback(bytes: &[u8]) -> Result<(f64, Vec<f64>)> {
 }
 
 /// Actions in as few little-endian bytes each as the largest needs: 1, 2 or 4.
-pub fn actions(actions: &[u32]) -> Result<Vec<u8>> {
+pub fn encode_actions(actions: &[u32]) -> Result<Vec<u8>> {
     let Some(largest) = actions.iter().max() else {
         bail!("a lease of no rounds cannot be stored")
     };
@@ -110,7 +110,7 @@ pub fn parse_actions(bytes: &[u8], rounds: i64) -> Result<Vec<u32>> {
 }
 
 /// Progress as JSON.
-pub fn progress(progress: &Progress) -> Result<String> {
+pub fn encode_progress(progress: &Progress) -> Result<String> {
     // JSON and not columns: it is read and written whole, and its lists are as long as there are actions.
     serde_json::to_string(progress).context("cannot write the progress")
 }
@@ -136,7 +136,7 @@ pub fn parse_secret(bytes: &[u8]) -> Result<[u8; 32]> {
 }
 
 /// Ids in one text: none has a space in it.
-pub fn ids(ids: &[String]) -> String {
+pub fn encode_ids(ids: &[String]) -> String {
     ids.join(" ")
 }
 

@@ -75,7 +75,7 @@ impl Failure {
     }
 
     /// The kind of an error of a store.
-    pub fn of(error: &anyhow::Error) -> Self {
+    pub fn classify(error: &anyhow::Error) -> Self {
         // The deepest that is known: what stands above it says what was being done, and not what is wrong.
         error
             .chain()
@@ -156,7 +156,7 @@ mod tests {
     fn errors_are_told_apart_below_what_was_being_done() {
         let sqlite = |code| {
             let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-            Failure::of(&anyhow!(error).context("cannot commit to the store"))
+            Failure::classify(&anyhow!(error).context("cannot commit to the store"))
         };
         assert_eq!(sqlite(ffi::SQLITE_FULL), Failure::DiskFull);
         assert_eq!(sqlite(ffi::SQLITE_READONLY), Failure::ReadOnly);
@@ -165,15 +165,15 @@ mod tests {
         assert_eq!(sqlite(ffi::SQLITE_BUSY), Failure::Stuck);
         assert_eq!(sqlite(ffi::SQLITE_CORRUPT), Failure::Other);
         let moved = Err::<(), _>(FileMoved::Gone("a.db".into())).context("cannot begin");
-        assert_eq!(Failure::of(&moved.unwrap_err()), Failure::Gone);
-        assert_eq!(Failure::of(&anyhow!("anything")), Failure::Other);
+        assert_eq!(Failure::classify(&moved.unwrap_err()), Failure::Gone);
+        assert_eq!(Failure::classify(&anyhow!("anything")), Failure::Other);
     }
 
     #[test]
     fn a_database_that_is_not_there_is_away() {
         let nobody = postgres::Client::connect("host=127.0.0.1 port=1 user=a", postgres::NoTls);
         let error = anyhow!(nobody.err().unwrap());
-        assert_eq!(Failure::of(&error), Failure::Away);
+        assert_eq!(Failure::classify(&error), Failure::Away);
     }
 
     #[test]

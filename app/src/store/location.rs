@@ -30,7 +30,7 @@ pub enum Purpose {
 
 impl Location {
     /// From what was typed.
-    pub fn of(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         // Anything else is a file, even what looks like another address: a file that cannot be opened says so. But what libpq
         // also takes, host=.. password=.., would be a file whose name is a secret: it is refused as an address.
         let postgres = [
@@ -75,7 +75,7 @@ impl fmt::Display for Location {
             Self::Sqlite(path) => write!(f, "{}", path.display()),
             // Put together from what is known to be harmless; to cut the secret out of the text could miss some of it.
             Self::Postgres(url) => match postgres::parse(url) {
-                Ok(address) => f.write_str(&postgres::shown(&address)),
+                Ok(address) => f.write_str(&postgres::redact(&address)),
                 Err(_) => f.write_str("postgres://"),
             },
         }

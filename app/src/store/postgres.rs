@@ -24,7 +24,7 @@ use super::database::{Began, Columns, Database, Each, SqlTable, SqlValue};
 use super::foreign;
 use client::{Client, Parameters, Unsent};
 
-pub use opening::{parse, shown};
+pub use opening::{parse, redact};
 
 /// As many rows are taken to be new until the server says otherwise. It then neither looks for each before it inserts it nor makes
 /// sure afterwards, which is more than half of its work; for fewer rows that is less than the way to it that the savepoint takes.
@@ -66,7 +66,7 @@ impl PostgresServer {
         let address = parse(url)?;
         let mut client = opening::connect(&address, purpose)?;
         opening::prepare(&mut client, purpose)
-            .with_context(|| format!("cannot open the store {}", shown(&address)))?;
+            .with_context(|| format!("cannot open the store {}", redact(&address)))?;
         Ok(Self {
             client,
             address,
@@ -119,7 +119,7 @@ impl PostgresServer {
         self.client.send(&mem::take(&mut self.waiting), last)
     }
 
-    fn prepared(&mut self, sql: &str) -> Result<Statement, Error> {
+    fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
         // Parsing and planning would be most of what a small statement costs, and one more way to the server and back.
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
@@ -133,7 +133,7 @@ impl PostgresServer {
 
     fn rows(&mut self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
         self.run(|server| {
-            let statement = server.prepared(sql)?;
+            let statement = server.prepare(sql)?;
             server.send(async |client| client.query(&statement, parameters).await)?
         })
     }
@@ -145,7 +145,7 @@ impl PostgresServer {
             self.waiting.push(Unsent::Text("RELEASE before_rows"));
         }
         self.waiting.push(Unsent::Text("SAVEPOINT before_rows"));
-        let statement = self.prepared(sql)?;
+        let statement = self.prepare(sql)?;
         match self.send(async |client| client.execute(&statement, columns).await)? {
             Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
                 self.client.batch_execute("ROLLBACK TO before_rows")?;
@@ -256,15 +256,15 @@ impl Database for PostgresServer {
 
     fn execute(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<u64> {
         self.run(|server| {
-            let statement = server.prepared(sql)?;
+            let statement = server.prepare(sql)?;
             let values = parameters(values);
             server.send(async |client| client.execute(&statement, &values).await)?
         })
     }
 
     fn execute_by_commit(&mut self, sql: &str, values: &[SqlValue<'_>]) -> Result<()> {
-        let statement = self.prepared(sql)?;
-        let values = values.iter().map(owned).collect();
+        let statement = self.prepare(sql)?;
+        let values = values.iter().map(to_parameter).collect();
         self.waiting.push(Unsent::Prepared(statement, values));
         Ok(())
     }
@@ -339,7 +339,7 @@ fn column<'a>(
 }
 
 /// A value that outlives what it was made of.
-fn owned(value: &SqlValue<'_>) -> Box<dyn ToSql + Send + Sync> {
+fn to_parameter(value: &SqlValue<'_>) -> Box<dyn ToSql + Send + Sync> {
     match value {
         SqlValue::Number(number) => Box::new(*number),
         SqlValue::Text(text) => Box::new(text.map(str::to_owned)),

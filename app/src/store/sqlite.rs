@@ -48,7 +48,7 @@ impl SqliteFile {
             connection,
             begin,
             // Those who write beside the server for a moment have nothing to acknowledge for hours.
-            presence: lock.as_ref().map(|_| Presence::of(path)).transpose()?,
+            presence: lock.as_ref().map(|_| Presence::note(path)).transpose()?,
             _lock: lock,
         })
     }
@@ -140,7 +140,7 @@ impl Database for SqliteFile {
         let (groups, rest) = rows.as_chunks::<ROWS_TOGETHER>();
         if !groups.is_empty() {
             // FAIL keeps what went before. To undo it, SQLite would copy every page before it writes to it.
-            let sql = insertion("INSERT OR FAIL", table, ROWS_TOGETHER);
+            let sql = write_insertion("INSERT OR FAIL", table, ROWS_TOGETHER);
             let mut together = self.connection.prepare_cached(&sql)?;
             for group in groups {
                 let inserted = self.insert_together(&mut together, group)?;
@@ -178,7 +178,7 @@ impl SqliteFile {
         if rows.is_empty() {
             return Ok(());
         }
-        let sql = insertion("INSERT", table, 1) + " ON CONFLICT DO NOTHING";
+        let sql = write_insertion("INSERT", table, 1) + " ON CONFLICT DO NOTHING";
         let mut statement = self.connection.prepare_cached(&sql)?;
         for row in rows {
             added.push(statement.execute(params_from_iter(row))? == 1);
@@ -188,19 +188,19 @@ impl SqliteFile {
 }
 
 /// The statement that inserts this many rows.
-fn insertion(verb: &str, table: &SqlTable, rows: usize) -> String {
+fn write_insertion(verb: &str, table: &SqlTable, rows: usize) -> String {
     // Places without numbers: the text is made for every group of requests, and to print them takes most of its time.
-    let row = format!("({})", listed("?", table.columns.len()));
+    let row = format!("({})", repeat_listed("?", table.columns.len()));
     format!(
         "{verb} INTO {} ({}) VALUES {}",
         table.name,
         table.columns.join(", "),
-        listed(&row, rows)
+        repeat_listed(&row, rows)
     )
 }
 
 /// "?, ?, ?".
-fn listed(text: &str, times: usize) -> String {
+fn repeat_listed(text: &str, times: usize) -> String {
     let mut list = format!("{text}, ").repeat(times);
     list.truncate(list.len() - ", ".len());
     list

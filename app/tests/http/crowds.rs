@@ -81,7 +81,7 @@ impl Crowded {
 }
 
 fn add_key(store: &str) {
-    let mut store = Location::of(store).open(Purpose::Serve).unwrap();
+    let mut store = Location::parse(store).open(Purpose::Serve).unwrap();
     store.begin().unwrap();
     let key = ApiKey {
         name: "ops".into(),

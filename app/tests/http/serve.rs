@@ -34,7 +34,7 @@ impl Folder {
     }
 
     fn add_key(&self) {
-        let location = Location::of(&self.store());
+        let location = Location::parse(&self.store());
         let mut store = location.open(Purpose::Serve).unwrap();
         let hash = hex::encode(&Sha256::digest(KEY));
         let key = ApiKey {

@@ -304,7 +304,7 @@ pub fn disturbed(cluster: Cluster, times: u64, disturb: impl Fn(&Play, u64)) {
     let acknowledged = std::mem::take(&mut *play.acknowledged.lock().unwrap());
     let mut sums = (0, 0, 0);
     for (id, noted) in &acknowledged {
-        let (rounds, imputed) = check(&Location::of(&store), id, play.key, noted);
+        let (rounds, imputed) = check(&Location::parse(&store), id, play.key, noted);
         sums = (
             sums.0 + rounds,
             sums.1 + imputed,

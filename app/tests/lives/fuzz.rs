@@ -335,7 +335,7 @@ fn no_request_is_the_servers_fault_on_postgresql() {
 }
 
 async fn fuzz(store: &str, requests: u64) {
-    let location = Location::of(store);
+    let location = Location::parse(store);
     // The client of PostgreSQL blocks until it is connected.
     let start = || Service::start(location, Arc::new(|| Moment::both(1_700_000_000_000)));
     let service = tokio::task::block_in_place(start).unwrap();

@@ -92,7 +92,7 @@ fn serve(location: &Location) -> Store {
 
 /// Keys are made, listed and revoked while the server's connection reads them.
 fn keys_work_beside_a_server(folder: &Folder, address: &str) {
-    let mut server = serve(&Location::of(address));
+    let mut server = serve(&Location::parse(address));
     let key = said(folder, address, &["keys", "add", "ann", "--role", "decide"]);
     let key = key.trim_end();
     assert!(key.len() == 71 && key.starts_with("debora_"), "{key}");
@@ -184,7 +184,7 @@ fn a_name_is_given_once(folder: &Folder, address: &str, until: impl FnOnce()) {
         assert!(why.contains("there is, or was, a key named"), "{why}");
     }
     let key = String::from_utf8(added[0].stdout.clone()).unwrap();
-    let known = Location::of(address).open(Purpose::Read).unwrap().keys();
+    let known = Location::parse(address).open(Purpose::Read).unwrap().keys();
     assert_eq!(
         known.unwrap()[0].hash,
         hex::encode(&Sha256::digest(key.trim_end()))
@@ -193,7 +193,7 @@ fn a_name_is_given_once(folder: &Folder, address: &str, until: impl FnOnce()) {
 
 /// A backup is whole while its store is written to, and is not written over.
 fn a_backup_is_taken_beside_a_server(folder: &Folder, address: &str) {
-    let mut server = serve(&Location::of(address));
+    let mut server = serve(&Location::parse(address));
     server.begin().unwrap();
     server.add_outcomes("a", &outcomes(4..=9)).unwrap();
     let words = said(folder, address, &["backup", "copy.db"]);
@@ -258,14 +258,14 @@ fn keys_work_beside_a_server_on_postgres() {
 #[test]
 fn a_name_is_given_once_on_sqlite() {
     let folder = Folder::new("name");
-    let _server = serve(&Location::of(&file(&folder)));
+    let _server = serve(&Location::parse(&file(&folder)));
     a_name_is_given_once(&folder, &file(&folder), || {});
 }
 
 #[test]
 fn a_name_is_given_once_on_postgres() {
     let address = schema("name");
-    let _server = serve(&Location::of(&address));
+    let _server = serve(&Location::parse(&address));
     let mut client = postgres::Client::connect(&address, postgres::NoTls).unwrap();
     // All have looked at the keys and found the name free before one of them may write.
     let held = "BEGIN; LOCK TABLE api_keys IN SHARE MODE";
@@ -299,7 +299,7 @@ fn the_first_key_may_come_before_the_store() {
         refused(&folder, address, &["keys", "revoke", "ann"]);
         said(&folder, address, &["keys", "add", "ann", "--role", "admin"]);
         assert_eq!(
-            Location::of(address)
+            Location::parse(address)
                 .open(Purpose::Serve)
                 .unwrap()
                 .keys()
@@ -342,7 +342,7 @@ fn a_key_may_be_for_some_experiments() {
     assert_eq!(keys[1]["experiments"], Value::Null);
     // A key that is revoked keeps its scope: it says what it was for.
     said(&folder, &file, &["keys", "revoke", "ann"]);
-    let mut store = Location::of(&file).open(Purpose::Read).unwrap();
+    let mut store = Location::parse(&file).open(Purpose::Read).unwrap();
     let scope = store.keys().unwrap().swap_remove(0).experiments;
     assert_eq!(scope, Some(vec!["a".into(), "b-2".into()]));
     for id in ["", "A", "a b", "a/b", &"n".repeat(129)] {

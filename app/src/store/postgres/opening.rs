@@ -63,7 +63,7 @@ pub fn parse(url: &str) -> Result<Address> {
 }
 
 /// An address without what may be secret in it.
-pub fn shown(address: &Address) -> String {
+pub fn redact(address: &Address) -> String {
     let config = &address.config;
     let ports = config.get_ports();
     let hosts = config.get_hosts().iter().enumerate().map(|(place, host)| {
@@ -93,7 +93,7 @@ pub fn connect(address: &Address, purpose: Purpose) -> Result<Client> {
         })?;
         Ok(client)
     });
-    connected.with_context(|| format!("cannot connect to {}", shown(address)))
+    connected.with_context(|| format!("cannot connect to {}", redact(address)))
 }
 
 /// Looks at the version of the tables, and makes them if they are to be served.

@@ -90,14 +90,14 @@ impl TlsRules {
                 |(_, value)| Some(value.clone()),
             )
         };
-        let rules = Self::of(
+        let rules = Self::from_mode(
             said("sslmode", "PGSSLMODE"),
             said("sslrootcert", "PGSSLROOTCERT"),
         )?;
         Ok((format!("{place}?{}", others.join("&")), rules))
     }
 
-    fn of(mode: Option<String>, roots: Option<String>) -> Result<Self> {
+    fn from_mode(mode: Option<String>, roots: Option<String>) -> Result<Self> {
         let is_system = roots.as_deref() == Some(SYSTEM);
         let mode = match mode {
             None if is_system => TlsMode::VerifyFull,

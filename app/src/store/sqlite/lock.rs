@@ -16,7 +16,7 @@ pub struct Lock {
 
 impl Lock {
     /// Takes the lock of a store's file.
-    pub fn of(store: &Path) -> Result<Self> {
+    pub fn take(store: &Path) -> Result<Self> {
         // A file of its own: to close a second handle of the store's file would drop the locks that SQLite holds on it (POSIX).
         let path = beside_file(store, ".lock");
         loop {
@@ -85,7 +85,7 @@ mod tests {
     fn nobody_else_can_take_it() {
         let folder = Scratch::new("lock-mode");
         let store = folder.join("store.db");
-        let lock = Lock::of(&store).unwrap();
+        let lock = Lock::take(&store).unwrap();
         assert_eq!(lock.file.metadata().unwrap().mode() & 0o777, 0o600);
     }
 
@@ -96,7 +96,7 @@ mod tests {
         let (held, taken) = (AtomicBool::new(false), AtomicU32::new(0));
         let take_again_and_again = || {
             while taken.load(Ordering::Relaxed) < 2_000 {
-                let Ok(_lock) = Lock::of(&store) else {
+                let Ok(_lock) = Lock::take(&store) else {
                     continue;
                 };
                 assert!(!held.swap(true, Ordering::SeqCst), "two hold the lock");

@@ -132,7 +132,7 @@ fn serve(path: &Path) -> Result<(OpenFile, Option<Lock>)> {
     let looking = look_at(&path)?;
     is_made(&looking)?;
     drop(looking);
-    let lock = Lock::of(&path)?;
+    let lock = Lock::take(&path)?;
     let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sync_fully(&connection)?;
     make_tables(&mut connection)?;

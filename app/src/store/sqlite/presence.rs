@@ -28,7 +28,7 @@ type FileIdentity = (u64, u64);
 
 impl Presence {
     /// Of a file that has just been opened.
-    pub fn of(path: &Path) -> Result<Self> {
+    pub fn note(path: &Path) -> Result<Self> {
         // The file itself: a link that later points elsewhere is no concern of the one who opened it.
         let store = fs::canonicalize(path)?;
         Ok(Self {
@@ -46,7 +46,7 @@ impl Presence {
         // The log is made by the first transaction, so there is nothing to compare with before it.
         let seen = *self.seen.get_or_insert(found);
         for ((path, found), seen) in self.files.iter().zip(found).zip(seen) {
-            ensure!(found == seen, FileMoved::Replaced(shown(path)));
+            ensure!(found == seen, FileMoved::Replaced(name(path)));
         }
         Ok(())
     }
@@ -56,12 +56,12 @@ fn identity(path: &Path) -> Result<FileIdentity> {
     match fs::metadata(path) {
         Ok(found) => Ok((found.dev(), found.ino())),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(FileMoved::Gone(shown(path)).into())
+            Err(FileMoved::Gone(name(path)).into())
         }
-        Err(error) => Err(error).with_context(|| format!("cannot look at {}", shown(path))),
+        Err(error) => Err(error).with_context(|| format!("cannot look at {}", name(path))),
     }
 }
 
-fn shown(path: &Path) -> String {
+fn name(path: &Path) -> String {
     path.display().to_string()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 
 use crate::store::Store;
-use crate::store::codec::unstored;
+use crate::store::codec::parse_number;
 use crate::store::database::{Columns, number, text, values};
 
 /// Who does what nobody asked for: the service itself.
@@ -26,7 +26,7 @@ impl Store {
         let sql = "INSERT INTO actors (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
         self.execute(sql, &values![name])?;
         let sql = "SELECT number FROM actors WHERE name = $1";
-        let number = self.one(sql, &values![name], |row| unstored(number(row, 0)?))?;
+        let number = self.one(sql, &values![name], |row| parse_number(number(row, 0)?))?;
         let number = number.with_context(|| format!("the actor {name:?} is not there"))?;
         self.actors.insert(name.to_owned(), number);
         Ok(number)
@@ -47,7 +47,8 @@ impl Store {
 
     /// The names, by number.
     pub fn actors(&mut self) -> Result<BTreeMap<u64, String>> {
-        let read = |row: &dyn Columns| Ok((unstored(number(row, 0)?)?, text(row, 1)?.to_owned()));
+        let read =
+            |row: &dyn Columns| Ok((parse_number(number(row, 0)?)?, text(row, 1)?.to_owned()));
         let actors = self.rows("SELECT number, name FROM actors", &[], read)?;
         Ok(actors.into_iter().collect())
     }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::store::Store;
-use crate::store::codec::{self, stored, unstored};
+use crate::store::codec::{self, encode_number, parse_number};
 use crate::store::database::{Columns, number, text, values};
 
 /// How far an experiment was looked through for a webhook.
@@ -46,7 +46,7 @@ impl Store {
         before: Option<&WebhookCursor>,
         after: &WebhookCursor,
     ) -> Result<bool> {
-        let epoch = stored(after.epoch)?;
+        let epoch = encode_number(after.epoch)?;
         self.write_to(experiment, |store, number| {
             let row = values![epoch, after.ended, &after.active, number, &after.webhook];
             let Some(before) = before else {
@@ -57,7 +57,7 @@ impl Store {
             // SQLite numbers places by where they first stand, so they stand in order.
             let sql = "UPDATE webhook_cursors SET epoch = $1, ended = $2, active = $3
                 WHERE experiment = $4 AND webhook = $5 AND epoch = $6 AND ended = $7 AND active = $8";
-            let was = values![stored(before.epoch)?, before.ended, &before.active];
+            let was = values![encode_number(before.epoch)?, before.ended, &before.active];
             Ok(store.database.execute(sql, &[&row[..], &was].concat())? == 1)
         })
     }
@@ -66,8 +66,8 @@ impl Store {
 fn read_cursor(row: &dyn Columns) -> Result<WebhookCursor> {
     Ok(WebhookCursor {
         webhook: text(row, 0)?.into(),
-        epoch: unstored(number(row, 1)?)?,
-        ended: codec::truth(number(row, 2)?)?,
+        epoch: parse_number(number(row, 1)?)?,
+        ended: codec::parse_truth(number(row, 2)?)?,
         active: text(row, 3)?.into(),
     })
 }

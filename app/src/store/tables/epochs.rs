@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 
 use crate::store::Store;
-use crate::store::codec::{bound, stored, unstored};
+use crate::store::codec::{encode_number, parse_number, saturate};
 use crate::store::database::{Columns, SqlTable, SqlValue, number, text, values};
 
 // Columns of the primary key come first, since what an insert says of each row is said by its key.
@@ -60,7 +60,7 @@ impl Store {
         self.page(
             id,
             sql,
-            &values![bound(from), bound(limit as u64)],
+            &values![saturate(from), saturate(limit as u64)],
             read_epoch,
         )
     }
@@ -77,14 +77,14 @@ impl Store {
             let sql = "UPDATE epochs SET record = $1, closed_at = $2, rounds_hash = $3, hash = $4,
                 leases_hash = $5, journal_end = $6, journal = $7
                 WHERE experiment = $8 AND epoch = $9 AND closed_at IS NULL";
-            let epoch = stored(closed.epoch)?;
+            let epoch = encode_number(closed.epoch)?;
             let values = values![
                 &closed.record,
                 closed.closed_at,
                 &closed.rounds_hash,
                 &closed.hash,
                 &closed.leases_hash,
-                closed.journal_end.map(stored).transpose()?,
+                closed.journal_end.map(encode_number).transpose()?,
                 &closed.journal,
                 number,
                 epoch
@@ -126,7 +126,7 @@ fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<SqlValue<'_>>> {
     } = row;
     Ok(values![
         number,
-        stored(*epoch)?,
+        encode_number(*epoch)?,
         record,
         snapshot,
         *opened_at,
@@ -134,7 +134,7 @@ fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<SqlValue<'_>>> {
         rounds_hash,
         hash,
         leases_hash,
-        journal_end.map(stored).transpose()?,
+        journal_end.map(encode_number).transpose()?,
         journal
     ]
     .into())
@@ -142,7 +142,7 @@ fn epoch_values(number: i64, row: &EpochRow) -> Result<Vec<SqlValue<'_>>> {
 
 fn read_epoch(row: &dyn Columns) -> Result<EpochRow> {
     Ok(EpochRow {
-        epoch: unstored(number(row, 0)?)?,
+        epoch: parse_number(number(row, 0)?)?,
         record: text(row, 1)?.into(),
         snapshot: row.bytes(2)?.map(Vec::from),
         opened_at: number(row, 3)?,
@@ -150,7 +150,7 @@ fn read_epoch(row: &dyn Columns) -> Result<EpochRow> {
         rounds_hash: row.text(5)?.map(String::from),
         hash: row.text(6)?.map(String::from),
         leases_hash: row.text(7)?.map(String::from),
-        journal_end: row.number(8)?.map(unstored).transpose()?,
+        journal_end: row.number(8)?.map(parse_number).transpose()?,
         journal: row.text(9)?.map(String::from),
     })
 }

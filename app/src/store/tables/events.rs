@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::store::Store;
-use crate::store::codec::{bound, stored, unstored};
+use crate::store::codec::{encode_number, parse_number, saturate};
 use crate::store::database::{Columns, number, text, values};
 
 pub(super) const EVENTS_READ: &str = "SELECT at, actor, what, reason, position FROM events
@@ -31,7 +31,7 @@ impl Store {
         self.page(
             id,
             &sql,
-            &values![bound(from), bound(limit as u64)],
+            &values![saturate(from), saturate(limit as u64)],
             read_event,
         )
     }
@@ -54,7 +54,7 @@ impl Store {
                 &event.actor,
                 &event.what,
                 &event.reason,
-                stored(event.position)?
+                encode_number(event.position)?
             ];
             store.database.execute(sql, &values).map(drop)
         })
@@ -67,6 +67,6 @@ pub(super) fn read_event(row: &dyn Columns) -> Result<Event> {
         actor: text(row, 1)?.into(),
         what: text(row, 2)?.into(),
         reason: row.text(3)?.map(String::from),
-        position: unstored(number(row, 4)?)?,
+        position: parse_number(number(row, 4)?)?,
     })
 }

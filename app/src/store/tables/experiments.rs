@@ -6,7 +6,7 @@ use debora::Key;
 use super::epochs::EpochRow;
 use super::progress::Progress;
 use crate::store::Store;
-use crate::store::codec::{self, bound};
+use crate::store::codec::{self, saturate};
 use crate::store::database::{Columns, SqlValue, bytes, number, text, values};
 
 const EXPERIMENTS: &str = "SELECT id, spec, key, salt, created_at, values_version, progress
@@ -65,7 +65,11 @@ impl Store {
         } = self.bounds(after, newest_first)?;
         let sql =
             format!("{EXPERIMENTS} WHERE number {beyond} $1 ORDER BY number {order} LIMIT $2");
-        self.rows(&sql, &values![after, bound(limit as u64)], read_experiment)
+        self.rows(
+            &sql,
+            &values![after, saturate(limit as u64)],
+            read_experiment,
+        )
     }
 
     /// The same without specs; of some ids alone, if they are given.
@@ -89,7 +93,7 @@ impl Store {
             lines
         } else {
             let sql = format!("{LINES} WHERE number {beyond} $1 ORDER BY number {order} LIMIT $2");
-            self.rows(&sql, &values![after, bound(limit as u64)], read_line)?
+            self.rows(&sql, &values![after, saturate(limit as u64)], read_line)?
         };
         Ok(lines
             .into_iter()
@@ -127,7 +131,7 @@ impl Store {
             let sql = "INSERT INTO progress (experiment, progress) VALUES ($1, $2)";
             store
                 .database
-                .execute(sql, &values![number, &codec::progress(progress)?])?;
+                .execute(sql, &values![number, &codec::encode_progress(progress)?])?;
             store.add_epoch(number, opened)?;
             Ok(true)
         })

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::store::Store;
-use crate::store::codec::{bound, unstored};
+use crate::store::codec::{parse_number, saturate};
 use crate::store::database::{Columns, number, text, values};
 
 /// A node that began to serve the store.
@@ -20,7 +20,9 @@ pub struct StartRow {
 impl Store {
     /// How much room its tables take, in bytes.
     pub fn size(&mut self) -> Result<u64> {
-        let size = self.one(self.database.size(), &[], |row| unstored(number(row, 0)?))?;
+        let size = self.one(self.database.size(), &[], |row| {
+            parse_number(number(row, 0)?)
+        })?;
         Ok(size.unwrap_or_default())
     }
 
@@ -47,20 +49,20 @@ impl Store {
         let next = last.unwrap_or_default() + 1;
         let sql = "INSERT INTO starts (incarnation, node, at) VALUES ($1, $2, $3)";
         self.execute(sql, &values![next, node, at])?;
-        unstored(next)
+        parse_number(next)
     }
 
     /// The starts from this number on, in order.
     pub fn starts(&mut self, from: u64) -> Result<Vec<StartRow>> {
         let sql = "SELECT incarnation, node, at FROM starts WHERE incarnation >= $1
             ORDER BY incarnation";
-        self.rows(sql, &values![bound(from)], read_start)
+        self.rows(sql, &values![saturate(from)], read_start)
     }
 }
 
 fn read_start(row: &dyn Columns) -> Result<StartRow> {
     Ok(StartRow {
-        incarnation: unstored(number(row, 0)?)?,
+        incarnation: parse_number(number(row, 0)?)?,
         node: text(row, 1)?.into(),
         at: number(row, 2)?,
     })

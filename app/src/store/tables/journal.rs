@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::events::{EVENTS_READ, Event, read_event};
 use super::uncounted::{UNCOUNTED_READ, UncountedOutcome, read_uncounted};
 use crate::store::Store;
-use crate::store::codec::bound;
+use crate::store::codec::saturate;
 use crate::store::database::values;
 
 /// What has a position in the journal.
@@ -31,7 +31,7 @@ impl Store {
     /// Uncounted outcomes and events from this position on, in order.
     pub fn journal(&mut self, id: &str, from: u64, limit: usize) -> Result<Vec<JournalRow>> {
         let order = "AND position >= $2 ORDER BY position LIMIT $3";
-        let values = values![bound(from), bound(limit as u64)];
+        let values = values![saturate(from), saturate(limit as u64)];
         let outcomes = format!("{UNCOUNTED_READ} {order}");
         let outcomes = self.page(id, &outcomes, &values, read_uncounted)?;
         let events = self.page(id, &format!("{EVENTS_READ} {order}"), &values, read_event)?;

@@ -90,7 +90,7 @@ impl Store {
 
     /// False if nothing was written.
     fn write_key(&mut self, sql: &str, key: &ApiKey) -> Result<bool> {
-        let experiments = key.experiments.as_deref().map(codec::ids);
+        let experiments = key.experiments.as_deref().map(codec::encode_ids);
         let values = values![
             &key.name,
             key.role.name(),

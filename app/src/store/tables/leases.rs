@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use super::kind::DecisionKind;
 use crate::store::Store;
-use crate::store::codec::{self, bound, stored, unstored};
+use crate::store::codec::{self, encode_number, parse_number, saturate};
 use crate::store::database::{Columns, SqlTable, SqlValue, bytes, number, values};
 
 const LEASES: SqlTable = SqlTable {
@@ -88,10 +88,10 @@ impl Store {
             id,
             &sql,
             &values![
-                bound(epoch),
+                saturate(epoch),
                 i64::from(kind.number()),
-                bound(from),
-                bound(limit as u64)
+                saturate(from),
+                saturate(limit as u64)
             ],
             read_lease,
         )
@@ -146,17 +146,17 @@ fn lease_values(number: i64, lease: &Lease) -> Result<Vec<SqlValue<'_>>> {
     } = lease;
     Ok(values![
         number,
-        stored(*epoch)?,
+        encode_number(*epoch)?,
         i64::from(kind.number()),
-        stored(*first)?,
+        encode_number(*first)?,
         // Beside the actions, whose bytes the database cannot count: the reach of a lease is looked for in SQL.
-        stored(actions.len() as u64)?,
-        codec::actions(actions)?,
-        stored(*asked)?,
+        encode_number(actions.len() as u64)?,
+        codec::encode_actions(actions)?,
+        encode_number(*asked)?,
         request_key,
         *at,
         *waited,
-        stored(*actor)?
+        encode_number(*actor)?
     ]
     .into())
 }
@@ -171,14 +171,14 @@ fn all_values<'a>(number: i64, leases: &[&'a Lease]) -> Result<Vec<Vec<SqlValue<
 
 fn read_lease(row: &dyn Columns) -> Result<Lease> {
     Ok(Lease {
-        epoch: unstored(number(row, 0)?)?,
-        kind: codec::kind(number(row, 1)?)?,
-        first: unstored(number(row, 2)?)?,
+        epoch: parse_number(number(row, 0)?)?,
+        kind: codec::parse_kind(number(row, 1)?)?,
+        first: parse_number(number(row, 2)?)?,
         actions: codec::parse_actions(bytes(row, 4)?, number(row, 3)?)?,
-        asked: unstored(number(row, 5)?)?,
+        asked: parse_number(number(row, 5)?)?,
         request_key: row.text(6)?.map(String::from),
         at: number(row, 7)?,
         waited: number(row, 8)?,
-        actor: unstored(number(row, 9)?)?,
+        actor: parse_number(number(row, 9)?)?,
     })
 }

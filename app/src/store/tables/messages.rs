@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::store::Store;
-use crate::store::codec::{bound, stored, unstored};
+use crate::store::codec::{encode_number, parse_number, saturate};
 use crate::store::database::{Columns, number, text, values};
 
 /// A message that waits to be sent. What was taken or given up is removed.
@@ -34,7 +34,7 @@ impl Store {
             &message.body,
             message.raised,
             message.due,
-            stored(message.attempts)?
+            encode_number(message.attempts)?
         ];
         self.execute(sql, &values).map(drop)
     }
@@ -50,7 +50,7 @@ impl Store {
     ) -> Result<Vec<WebhookMessage>> {
         let sql = "SELECT webhook, id, body, raised, due, attempts FROM webhook_messages
             WHERE webhook = $1 AND (due <= $2 OR due > $3) ORDER BY due, id LIMIT $4";
-        let values = values![webhook, now, latest, bound(limit as u64)];
+        let values = values![webhook, now, latest, saturate(limit as u64)];
         self.rows(sql, &values, read_message)
     }
 
@@ -65,7 +65,7 @@ impl Store {
             WHERE webhook = $3 AND id = $4 AND due = $5";
         let values = values![
             due,
-            stored(attempts)?,
+            encode_number(attempts)?,
             &message.webhook,
             &message.id,
             message.due
@@ -82,7 +82,8 @@ impl Store {
     /// How many messages wait, by webhook; those without any are left out.
     pub fn pending(&mut self) -> Result<Vec<(String, u64)>> {
         let sql = "SELECT webhook, count(*) FROM webhook_messages GROUP BY webhook";
-        let read = |row: &dyn Columns| Ok((text(row, 0)?.to_owned(), unstored(number(row, 1)?)?));
+        let read =
+            |row: &dyn Columns| Ok((text(row, 0)?.to_owned(), parse_number(number(row, 1)?)?));
         self.rows(sql, &[], read)
     }
 }
@@ -94,6 +95,6 @@ fn read_message(row: &dyn Columns) -> Result<WebhookMessage> {
         body: text(row, 2)?.into(),
         raised: number(row, 3)?,
         due: number(row, 4)?,
-        attempts: unstored(number(row, 5)?)?,
+        attempts: parse_number(number(row, 5)?)?,
     })
 }

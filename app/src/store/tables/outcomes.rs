@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use crate::store::Store;
-use crate::store::codec::{self, bound, stored, unstored};
+use crate::store::codec::{self, encode_number, parse_number, saturate};
 use crate::store::database::{Columns, SqlTable, SqlValue, bytes, number, values};
 
 const OUTCOMES: SqlTable = SqlTable {
@@ -41,7 +41,7 @@ impl Store {
         self.page(
             id,
             &sql,
-            &values![bound(from), bound(limit as u64)],
+            &values![saturate(from), saturate(limit as u64)],
             read_outcome,
         )
     }
@@ -93,11 +93,11 @@ fn outcome_values(number: i64, outcome: &OutcomeRow) -> Result<Vec<SqlValue<'_>>
     } = outcome;
     Ok(values![
         number,
-        stored(*round)?,
-        codec::feedback(*reward, costs),
+        encode_number(*round)?,
+        codec::encode_feedback(*reward, costs),
         *imputed,
         *at,
-        stored(*actor)?
+        encode_number(*actor)?
     ]
     .into())
 }
@@ -105,11 +105,11 @@ fn outcome_values(number: i64, outcome: &OutcomeRow) -> Result<Vec<SqlValue<'_>>
 fn read_outcome(row: &dyn Columns) -> Result<OutcomeRow> {
     let (reward, costs) = codec::parse_feedback(bytes(row, 1)?)?;
     Ok(OutcomeRow {
-        round: unstored(number(row, 0)?)?,
+        round: parse_number(number(row, 0)?)?,
         reward,
         costs,
-        imputed: codec::truth(number(row, 2)?)?,
+        imputed: codec::parse_truth(number(row, 2)?)?,
         at: number(row, 3)?,
-        actor: unstored(number(row, 4)?)?,
+        actor: parse_number(number(row, 4)?)?,
     })
 }

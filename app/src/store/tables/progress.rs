@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kind::DecisionKind;
 use crate::store::Store;
-use crate::store::codec::{self, bound};
+use crate::store::codec::{self, saturate};
 use crate::store::database::{Columns, text, values};
 
 /// Whether an experiment decides.
@@ -132,7 +132,7 @@ impl Store {
     pub fn due(&mut self, waited: i64, limit: usize) -> Result<Vec<String>> {
         let sql = "SELECT id FROM progress JOIN experiments ON number = experiment
             WHERE due <= $1 ORDER BY due LIMIT $2";
-        let values = values![waited, bound(limit as u64)];
+        let values = values![waited, saturate(limit as u64)];
         self.rows(sql, &values, |row| Ok(text(row, 0)?.to_owned()))
     }
 
@@ -140,7 +140,7 @@ impl Store {
     pub fn set_progress(&mut self, id: &str, progress: &Progress) -> Result<String> {
         self.write_to(id, |store, number| {
             let sql = "UPDATE progress SET progress = $1 WHERE experiment = $2";
-            let text = codec::progress(progress)?;
+            let text = codec::encode_progress(progress)?;
             let values = values![&text, number];
             store.database.execute_by_commit(sql, &values)?;
             Ok(text)
@@ -156,7 +156,7 @@ impl Store {
     ) -> Result<String> {
         self.write_to(id, |store, number| {
             let sql = "UPDATE progress SET progress = $1, observed = $2 WHERE experiment = $3";
-            let text = codec::progress(progress)?;
+            let text = codec::encode_progress(progress)?;
             let values = values![&text, observed, number];
             store.database.execute_by_commit(sql, &values)?;
             Ok(text)

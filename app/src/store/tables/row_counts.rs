@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::store::codec::unstored;
+use crate::store::codec::parse_number;
 use crate::store::database::{Columns, number, text};
 use crate::store::{Store, foreign};
 
@@ -43,10 +43,10 @@ impl Store {
 
 fn read_row_counts(row: &dyn Columns) -> Result<RowCounts> {
     Ok(RowCounts {
-        epochs: unstored(number(row, 0)?)?,
-        leases: unstored(number(row, 1)?)?,
-        outcomes: unstored(number(row, 2)?)?,
-        uncounted: unstored(number(row, 3)?)?,
-        events: unstored(number(row, 4)?)?,
+        epochs: parse_number(number(row, 0)?)?,
+        leases: parse_number(number(row, 1)?)?,
+        outcomes: parse_number(number(row, 2)?)?,
+        uncounted: parse_number(number(row, 3)?)?,
+        events: parse_number(number(row, 4)?)?,
     })
 }

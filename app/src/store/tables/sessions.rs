@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::store::Store;
-use crate::store::codec::unstored;
+use crate::store::codec::parse_number;
 use crate::store::database::{Columns, number, text, values};
 
 /// A person's stay on the pages, from log-in to log-out.
@@ -27,7 +27,7 @@ impl Store {
     /// How many sessions expire after this time.
     pub fn session_count(&mut self, after: i64) -> Result<u64> {
         let sql = "SELECT count(*) FROM sessions WHERE expires_at > $1";
-        let count = self.one(sql, &values![after], |row| unstored(number(row, 0)?))?;
+        let count = self.one(sql, &values![after], |row| parse_number(number(row, 0)?))?;
         Ok(count.unwrap_or_default())
     }
 

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 
 use super::kind::DecisionKind;
 use crate::store::Store;
-use crate::store::codec::{self, bound, stored, unstored};
+use crate::store::codec::{self, encode_number, parse_number, saturate};
 use crate::store::database::{Columns, SqlTable, SqlValue, bytes, number, values};
 
 const UNCOUNTED: SqlTable = SqlTable {
@@ -45,7 +45,7 @@ pub struct UncountedOutcome {
     pub at: i64,
     /// Who told it ([`Store::actor`]).
     pub actor: u64,
-    /// Its place among the experiment's uncounted outcomes and events, in the order stored; some numbers are left out.
+    /// Its place among the experiment's uncounted outcomes and events, in the order encode_number; some numbers are left out.
     pub position: u64,
 }
 
@@ -66,10 +66,10 @@ impl Store {
             id,
             &sql,
             &values![
-                bound(epoch),
+                saturate(epoch),
                 i64::from(kind.number()),
-                bound(from),
-                bound(limit as u64)
+                saturate(from),
+                saturate(limit as u64)
             ],
             read_uncounted,
         )
@@ -116,20 +116,23 @@ fn uncounted_values(experiment: i64, outcome: &UncountedOutcome) -> Result<Vec<S
     } = outcome;
     Ok(values![
         experiment,
-        stored(*epoch)?,
+        encode_number(*epoch)?,
         i64::from(kind.number()),
-        stored(*number)?,
-        codec::feedback(*reward, costs),
+        encode_number(*number)?,
+        codec::encode_feedback(*reward, costs),
         *at,
-        stored(*actor)?,
-        stored(*position)?
+        encode_number(*actor)?,
+        encode_number(*position)?
     ]
     .into())
 }
 
 pub(super) fn read_uncounted(row: &dyn Columns) -> Result<UncountedOutcome> {
     let (reward, costs) = codec::parse_feedback(bytes(row, 3)?)?;
-    let (epoch, kind) = (unstored(number(row, 0)?)?, codec::kind(number(row, 1)?)?);
+    let (epoch, kind) = (
+        parse_number(number(row, 0)?)?,
+        codec::parse_kind(number(row, 1)?)?,
+    );
     // No line shows it, so another number would be a change that nobody sees.
     ensure!(
         kind != DecisionKind::Round || epoch == 0,
@@ -138,11 +141,11 @@ pub(super) fn read_uncounted(row: &dyn Columns) -> Result<UncountedOutcome> {
     Ok(UncountedOutcome {
         epoch,
         kind,
-        number: unstored(number(row, 2)?)?,
+        number: parse_number(number(row, 2)?)?,
         reward,
         costs,
         at: number(row, 4)?,
-        actor: unstored(number(row, 5)?)?,
-        position: unstored(number(row, 6)?)?,
+        actor: parse_number(number(row, 5)?)?,
+        position: parse_number(number(row, 6)?)?,
     })
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::store::Store;
-use crate::store::codec::{self, stored, unstored};
+use crate::store::codec::{self, encode_number, parse_number};
 use crate::store::database::{Columns, number, text, values};
 
 /// What a webhook's messages are signed with.
@@ -80,8 +80,8 @@ impl Store {
 
     /// Adds a webhook. False, and nothing is written, if the name is taken.
     pub fn add_webhook(&mut self, webhook: &Webhook) -> Result<bool> {
-        let [events, experiments] =
-            [&webhook.events, &webhook.experiments].map(|words| words.as_deref().map(codec::ids));
+        let [events, experiments] = [&webhook.events, &webhook.experiments]
+            .map(|words| words.as_deref().map(codec::encode_ids));
         let deliveries = &webhook.deliveries;
         // The database decides whether the name is free, as it does for keys.
         let sql = "INSERT INTO webhooks (name, url, secret, format, template, events, experiments,
@@ -100,8 +100,8 @@ impl Store {
             webhook.wait,
             webhook.created_at,
             webhook.disabled_at,
-            stored(deliveries.delivered)?,
-            stored(deliveries.failed)?,
+            encode_number(deliveries.delivered)?,
+            encode_number(deliveries.failed)?,
             deliveries.last_success_at,
             deliveries.last_error_at,
             &deliveries.last_error
@@ -129,8 +129,8 @@ impl Store {
         let sql = "UPDATE webhooks SET delivered = $1, failed = $2, last_success_at = $3,
                 last_error_at = $4, last_error = $5, disabled_at = $6 WHERE name = $7";
         let values = values![
-            stored(deliveries.delivered)?,
-            stored(deliveries.failed)?,
+            encode_number(deliveries.delivered)?,
+            encode_number(deliveries.failed)?,
             deliveries.last_success_at,
             deliveries.last_error_at,
             &deliveries.last_error,
@@ -154,8 +154,8 @@ fn read_webhook(row: &dyn Columns) -> Result<Webhook> {
         created_at: number(row, 8)?,
         disabled_at: row.number(9)?,
         deliveries: Deliveries {
-            delivered: unstored(number(row, 10)?)?,
-            failed: unstored(number(row, 11)?)?,
+            delivered: parse_number(number(row, 10)?)?,
+            failed: parse_number(number(row, 11)?)?,
             last_success_at: row.number(12)?,
             last_error_at: row.number(13)?,
             last_error: row.text(14)?.map(String::from),

@@ -207,7 +207,7 @@ fn a_full_disk_loses_a_transaction_and_no_more() {
             .collect::<Vec<_>>()
     };
     if let Ok(file) = std::env::var(FILE) {
-        let mut store = Location::of(&file).open(Purpose::Serve).unwrap();
+        let mut store = Location::parse(&file).open(Purpose::Serve).unwrap();
         let mut fill = |number| -> anyhow::Result<()> {
             store.begin()?;
             store.add_outcomes("a", &batch(number))?;

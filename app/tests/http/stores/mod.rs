@@ -1436,7 +1436,7 @@ fn addresses_keep_their_passwords() {
         "host=127.0.0.1 port=1 password=sesame",
         "password=sesame host=127.0.0.1",
     ] {
-        let location = Location::of(url);
+        let location = Location::parse(url);
         assert!(matches!(location, Location::Postgres(_)));
         let error = location
             .open(Purpose::Serve)

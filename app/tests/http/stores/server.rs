@@ -39,7 +39,7 @@ fn opened(user: &str, host: &str, rest: &str) -> Result<bool, String> {
     };
     let (_, name) = schema.rsplit_once("%3D").unwrap();
     let rest = format!("{rest}&application_name={name}&options=-csearch_path%3D{name}");
-    let store = Location::of(&address(user, host, &rest)).open(Purpose::Serve);
+    let store = Location::parse(&address(user, host, &rest)).open(Purpose::Serve);
     let _store = store.map_err(|error| format!("{error:#}"))?;
     let mut client = postgres::Client::connect(schema, postgres::NoTls).unwrap();
     let sql = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
@@ -103,7 +103,7 @@ fn a_store_that_is_closed_takes_its_leave() {
             .unwrap();
         let user = &name["left_".len()..];
         let address = address(user, "localhost", rest).replace("/postgres?", &format!("/{name}?"));
-        drop(Location::of(&address).open(Purpose::Serve).unwrap());
+        drop(Location::parse(&address).open(Purpose::Serve).unwrap());
         let sql = "SELECT sessions, sessions_abandoned FROM pg_stat_database WHERE datname = $1";
         let begun = Instant::now();
         // Counted when the server's process has ended.
@@ -145,7 +145,7 @@ fn a_server_that_cannot_be_trusted_is_refused_with_the_remedy() {
     // Of a wrong password, the refusal of the connection without TLS says nothing.
     let right = address("encrypted", "localhost", "");
     let password = variable("DEBORA_TEST_POSTGRES_PASSWORD");
-    let store = Location::of(&right.replace(&password, "wrong")).open(Purpose::Serve);
+    let store = Location::parse(&right.replace(&password, "wrong")).open(Purpose::Serve);
     let why = format!("{:#}", store.err().unwrap());
     assert!(
         why.contains("with sslmode=prefer (first with TLS: password authentication failed"),
@@ -187,7 +187,7 @@ fn what_an_address_says_of_tls_must_make_sense() {
 #[test]
 fn a_socket_needs_no_certificate() {
     let url = format!("{}&sslmode=verify-full", schema("socket"));
-    Location::of(&url).open(Purpose::Serve).unwrap();
+    Location::parse(&url).open(Purpose::Serve).unwrap();
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_server_without_tls_is_refused_by_a_mode_that_requires_it() {
     ] {
         let (port, heard) = without_tls();
         let url = format!("postgres://ann:sesame@127.0.0.1:{port}/db?{mode}");
-        let error = Location::of(&url).open(Purpose::Serve).err().unwrap();
+        let error = Location::parse(&url).open(Purpose::Serve).err().unwrap();
         let why = format!("{error:#}");
         assert_eq!(!why.contains("set ssl = on"), goes_on, "{mode}: {why}");
         let heard = heard.join().unwrap();
@@ -324,7 +324,7 @@ fn a_node_that_stops_reading_loses_its_lock_and_its_transaction() {
     let url = format!(
         "postgres://plain:{password}@127.0.0.1:{port}/postgres?sslmode=disable&options=-csearch_path%3D{name}"
     );
-    let mut frozen = Location::of(&url).open(Purpose::Serve).unwrap();
+    let mut frozen = Location::parse(&url).open(Purpose::Serve).unwrap();
     frozen.begin().unwrap();
     frozen.lock("a").unwrap().unwrap();
     blocked.store(true, Ordering::SeqCst);

@@ -368,7 +368,7 @@ fn a_copy_has_webhooks_and_all_that_waits_for_them() {
     }
     drop(node);
     let folder = Scratch::new("hooks_copy");
-    let (from, to) = (Location::of(&database), folder.join("copy.db"));
+    let (from, to) = (Location::parse(&database), folder.join("copy.db"));
     copy::to_file(&from, &to).unwrap();
     let held = [from, Location::Sqlite(to)].map(|location| {
         let mut store = location.open(Purpose::Read).unwrap();
