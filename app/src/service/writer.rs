@@ -17,7 +17,7 @@ use crate::service::counts::{Counts, Shed};
 use crate::service::key_uses::KeyUses;
 use crate::service::node::StoreStart;
 use crate::service::request::of_store::{StoreRequest, StoreTask, Task};
-use crate::service::request::{Ask, Refusal, Request};
+use crate::service::request::{ExperimentRequest, Refusal, Request};
 use crate::service::tick::Ticked;
 use crate::service::transaction::{Answered, Executor, Probed};
 use crate::store::{Failure, Location, Purpose, Store};
@@ -53,12 +53,12 @@ enum Message {
 }
 
 /// Something that is to be served, and the way to its caller.
-enum Asked {
+enum Queued {
     OfExperiment(Request, oneshot::Sender<Answered>),
     OfStore(Box<dyn StoreTask>),
 }
 
-impl Asked {
+impl Queued {
     /// About how many rows it reads or writes.
     fn rows(&self) -> u64 {
         match self {
@@ -78,7 +78,7 @@ impl Asked {
 
 /// What waits for the writer.
 struct Waiting {
-    asked: Asked,
+    asked: Queued,
     since: Instant,
     claim: Claim,
 }
@@ -149,23 +149,23 @@ impl Service {
     }
 
     /// Has a request of an experiment served; what the answer says is durable.
-    pub async fn ask<A: Ask>(&self, ask: A) -> Result<A::Reply, Refusal> {
+    pub async fn ask<R: ExperimentRequest>(&self, ask: R) -> Result<R::Reply, Refusal> {
         let (sender, answer) = oneshot::channel();
-        let asked = Asked::OfExperiment(ask.into(), sender);
+        let asked = Queued::OfExperiment(ask.into(), sender);
         let granted = self.serve(asked, answer).await?;
-        Ok(A::reply(granted).expect("a turn answers each request by its kind"))
+        Ok(R::reply(granted).expect("a turn answers each request by its kind"))
     }
 
     /// Has a request of the store served; what the answer says is durable.
     pub async fn ask_store<R: StoreRequest>(&self, request: R) -> Result<R::Reply, Refusal> {
         let (task, answer) = Task::new(request);
-        self.serve(Asked::OfStore(Box::new(task)), answer).await
+        self.serve(Queued::OfStore(Box::new(task)), answer).await
     }
 
     /// Has the writer serve something, and waits for the answer.
     async fn serve<T>(
         &self,
-        asked: Asked,
+        asked: Queued,
         mut answer: oneshot::Receiver<Result<T, Refusal>>,
     ) -> Result<T, Refusal> {
         let rows = asked.rows();
@@ -342,11 +342,11 @@ impl Writer {
                 group.rows += rows;
                 group.waited = group.waited.max(waiting.since.elapsed());
                 match waiting.asked {
-                    Asked::OfExperiment(request, sender) => {
+                    Queued::OfExperiment(request, sender) => {
                         group.requests.push(request);
                         group.senders.push(sender);
                     }
-                    Asked::OfStore(task) => group.tasks.push(task),
+                    Queued::OfStore(task) => group.tasks.push(task),
                 }
             }
             Message::Tick(sender) => group.ticks.push(sender),
@@ -413,7 +413,7 @@ mod tests {
                 actor: "tester".into(),
             };
             let waiting = Waiting {
-                asked: Asked::OfExperiment(decide.into(), answer),
+                asked: Queued::OfExperiment(decide.into(), answer),
                 since: Instant::now(),
                 claim: Claim::default(),
             };

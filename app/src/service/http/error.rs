@@ -215,6 +215,7 @@ impl From<Refusal> for ApiError {
         if let Some((rule, value)) = line.broken {
             error = error.against(rule, value);
         }
+        // What no line of the table can hold.
         match refusal {
             Refusal::Spec(fault) => Self {
                 place: Some(Box::new(FaultPlace {

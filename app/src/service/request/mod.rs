@@ -69,7 +69,7 @@ pub enum Request {
 }
 
 /// A request with a type of its own for its answer.
-pub trait Ask: Into<Request> {
+pub trait ExperimentRequest: Into<Request> {
     /// What it is answered with.
     type Reply;
 
@@ -167,7 +167,7 @@ macro_rules! asks {
             }
         }
 
-        impl Ask for $ask {
+        impl ExperimentRequest for $ask {
             type Reply = $reply;
 
             fn reply(granted: Granted) -> Option<Self::Reply> {

@@ -24,7 +24,7 @@ pub fn prose(text: &str) -> Markup {
 }
 
 /// A field of a body, or a parameter of an address.
-struct Field<'a> {
+struct SchemaField<'a> {
     name: &'a str,
     schema: &'a Value,
     required: bool,
@@ -70,7 +70,7 @@ impl ApiDocument {
     }
 
     /// Fields with their schemas, and whether they are required. What is flattened into an object has its fields there.
-    fn fields<'a>(&'a self, schema: &'a Value) -> Vec<Field<'a>> {
+    fn fields<'a>(&'a self, schema: &'a Value) -> Vec<SchemaField<'a>> {
         let schema = self.resolved(schema);
         let mut fields = Vec::new();
         // An optional body is described as what it is, or null.
@@ -83,7 +83,7 @@ impl ApiDocument {
             names.any(|required| required == name)
         };
         let own = schema["properties"].as_object().into_iter().flatten();
-        fields.extend(own.map(|(name, field)| Field {
+        fields.extend(own.map(|(name, field)| SchemaField {
             name,
             schema: field,
             required: required(name),
@@ -94,7 +94,7 @@ impl ApiDocument {
 
     /// The parameters of an address.
     pub fn parameters(&self, parameters: &[Value]) -> Markup {
-        let parameters = parameters.iter().map(|parameter| Field {
+        let parameters = parameters.iter().map(|parameter| SchemaField {
             name: parameter["name"].as_str().unwrap_or_default(),
             schema: &parameter["schema"],
             required: parameter["required"] == true,
@@ -103,7 +103,7 @@ impl ApiDocument {
         self.table("Parameters", "Parameter", parameters.collect())
     }
 
-    fn table(&self, label: &str, first: &str, fields: Vec<Field>) -> Markup {
+    fn table(&self, label: &str, first: &str, fields: Vec<SchemaField>) -> Markup {
         let table = row_for_each(fields)
             .words(first, |field| {
                 html! { code { (field.name) } @if field.required { " " span.small { "required" } } }
@@ -111,7 +111,7 @@ impl ApiDocument {
             .words("Type", |field| {
                 html! { (self.kind(field.schema)) @for rule in rules(field.schema) { br; span.small { (rule) } } }
             })
-            .words("Meaning", Field::meaning);
+            .words("Meaning", SchemaField::meaning);
         HtmlTable::plain(label, table.table()).markup()
     }
 
@@ -155,7 +155,7 @@ impl ApiDocument {
     }
 }
 
-impl Field<'_> {
+impl SchemaField<'_> {
     fn meaning(&self) -> Markup {
         // Of a value that may be null, the other alternative says what it is.
         let alternatives = self.schema["oneOf"].as_array().into_iter().flatten();
