@@ -852,7 +852,7 @@ fn a_damaged_experiment_fails_nobody_else() {
             let Err(Refusal::OtherValues(other)) = &answers[2] else {
                 panic!("{answers:?}")
             };
-            assert!(other.to_string().contains("serve it with a debora that has 3"), "{other}");
+            assert!(other.to_string().contains("use a debora that has 3"), "{other}");
             assert!(matches!(answers[1], Ok(Granted::Decided(_))), "{answers:?}");
         });
     }
