@@ -321,6 +321,8 @@ impl DivergingEstimate {
         ];
         let means = [one.mean, two.mean];
         let away = [0, 1].map(|side: usize| (edges[side] - means[side]).abs());
+        // On the line, where all cells are equally wide.
+        let places = [one, two].map(|side| side.place_in_cells(&plan));
         // In each side's own units: the same cell may mean another price.
         let quantities = problems.map(|problem| problem.quantity(one.quantity as usize));
         let to_user = |side: usize, value: f64| quantities[side].range.to_user(value);
@@ -334,7 +336,10 @@ impl DivergingEstimate {
             cells,
             edges: [0, 1].map(|side| to_user(side, edges[side])),
             distances: [0, 1].map(|side| away[side] * quantities[side].range.span()),
-            distances_in_cells: away.map(|away| away / one.cell),
+            distances_in_cells: [0, 1].map(|side: usize| {
+                let edge = cells[side] + i64::from(cells[side] < cells[1 - side]);
+                (places[side] - edge as f64).abs()
+            }),
             chance_max: promise::chance_max(
                 (one.mean - two.mean).abs(),
                 [one.count, two.count],
