@@ -101,6 +101,8 @@ pub struct DivergingPick {
     pub count: u64,
     /// The actions picked.
     pub actions: [String; 2],
+    /// Means this far apart are at most this probable where both see outcomes of the same distributions.
+    pub chance_max: f64,
 }
 
 /// An estimate that fell into different cells. Values are in each side's own units.
@@ -326,10 +328,17 @@ impl DivergingPick {
         if shared(picks[0]) != shared(picks[1]) || picks[0].action == picks[1].action {
             return None;
         }
+        let means = picks[0].means.iter().zip(&picks[1].means);
+        let apart = means.map(|(one, two)| (one - two).abs());
         let name = |side: usize| problems[side].actions()[picks[side].action as usize].clone();
         Some(Self {
             count: picks[0].count,
             actions: [0, 1].map(name),
+            chance_max: promise::chance_max(
+                apart.fold(0.0, f64::max),
+                [picks[0].count; 2],
+                picks[0].means.len() as u64,
+            ),
         })
     }
 }

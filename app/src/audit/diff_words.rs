@@ -92,8 +92,10 @@ fn improbable(diff: &Diff) -> String {
     let chances = divergence.flat_map(|divergence| {
         let tests = divergence.diverging_test.iter();
         let estimates = divergence.diverging_estimates.iter();
+        let picks = divergence.diverging_pick.iter();
         tests
             .map(|test| test.chance_max)
+            .chain(picks.map(|pick| pick.chance_max))
             .chain(estimates.map(|estimate| estimate.chance_max))
     });
     let chance = chances.fold(1.0, f64::min);

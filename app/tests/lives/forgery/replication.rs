@@ -90,7 +90,7 @@ fn means_that_are_too_far_apart_are_not_laid_at_the_promises_door() {
         "{words}"
     );
     let clear =
-        [1.0, 0.25].map(|lead| live(CLEAR, 42, 129, move |_, action| lead * f64::from(action)));
+        [1.0, 0.05].map(|lead| live(CLEAR, 42, 2_000, move |_, action| lead * f64::from(action)));
     let found = compared(&clear[0], &clear[1]);
     assert!(found.divergence.unwrap().diverging_test.unwrap().chance_max < 1e-3);
     assert_eq!(found.promise.standing, PairStanding::OtherOutcomes);
