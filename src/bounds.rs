@@ -11,6 +11,7 @@
 
 use crate::line::MeanLine;
 use crate::problem::{Problem, Range};
+use crate::strategy::Strategy;
 
 /// Per action; per limited cost and action, row by row.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +102,12 @@ impl Bounds {
         };
         let at = cost * self.index.len() + action;
         (self.low[at], self.mid[at], self.high[at]) = (low, estimate, high);
+    }
+
+    /// What a strategy costs, each action at its end among these: a limited cost, by its number.
+    pub fn cost_of(&self, strategy: &Strategy, ends: &[f64], cost: usize) -> f64 {
+        let actions = self.index.len();
+        strategy.expectation(&ends[cost * actions..][..actions])
     }
 
     /// Finds the span of an action from its ends.

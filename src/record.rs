@@ -213,6 +213,23 @@ impl Estimate {
         edges.map(|edge| mean_at(line.as_ref(), edge))
     }
 
+    /// The mean's place on its grid, in cells: its cell begins at its index.
+    pub fn place_in_cells(&self, plan: &Plan) -> f64 {
+        let line = plan.line(self.count);
+        let place = line.map_or(self.mean, |line| line.of_mean(self.mean));
+        place / self.cell - self.offset
+    }
+
+    /// The mean at an edge of the grid, as a share of the range; none if no mean lies beyond it. Cell i begins at edge i.
+    pub fn mean_at_edge(&self, edge: i64, plan: &Plan) -> Option<f64> {
+        let place = (self.offset + edge as f64) * self.cell;
+        let line = plan.line(self.count);
+        let [least, most] = line.as_ref().map_or([0.0, 1.0], MeanLine::ends);
+        (least..=most)
+            .contains(&place)
+            .then(|| mean_at(line.as_ref(), place))
+    }
+
     /// The edge of the mean's cell that lies towards another cell, as a share of the range: what separates two runs whose
     /// means fell into these cells. None if the cell is as wide as the range.
     ///

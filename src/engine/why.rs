@@ -1,10 +1,12 @@
 //! Why an epoch plays its strategy: found again from its record and the estimates in force, by the functions that found it.
 //!
 //! ```text
-//! least_i = low_i.x,  x the optimist's strategy      most_i = sigma (alpha_i - margin_i) + (1 - sigma) high_i.candidate
+//! least_i = low_i.x,  x the optimist's strategy, or the moderate one where that is played      moderate_i = mid_i.x of it
+//! most_i = sigma (alpha_i - margin_i) + (1 - sigma) high_i.candidate
 //! ```
 //!
-//! A limit is tight where the optimist's strategy costs its threshold, or where what is played may cost it.
+//! A limit is tight where the optimist's strategy costs its threshold at least, where the moderate one costs it at middle
+//! costs, or where what is played may cost it.
 
 use super::Estimates;
 use super::grounds::Grounds;
@@ -45,8 +47,10 @@ pub struct Why {
 pub struct LimitAt {
     /// The limit on the cost's mean.
     pub threshold: f64,
-    /// What the optimist's strategy costs at least. None where no estimate decides.
+    /// What the optimist's strategy costs at least, or the moderate one where that is played. None where no estimate decides.
     pub least: Option<f64>,
+    /// What the moderate strategy costs at middle costs. None where another is played.
+    pub moderate: Option<f64>,
     /// What the strategy played costs at most. None under soft limits, which promise nothing of it.
     pub most: Option<f64>,
 }
@@ -129,18 +133,23 @@ fn limits(
         return Vec::new();
     };
     let worst = policy::worst_costs(view, played.candidate());
+    let bounds = match view {
+        View::Estimate(bounds) => Some(*bounds),
+        View::Explore { .. } => None,
+    };
+    // What is not played would say nothing of what is.
+    let moderate = (played.rule == Some(Rule::Moderate)).then_some(&played.strategy);
+    let hopeful = moderate.or(optimist.map(|found| &found.strategy));
     let limits = problem.thresholds().iter().enumerate();
     limits
         .map(|(cost, &threshold)| LimitAt {
             threshold,
-            least: optimist.and_then(|found| match view {
-                View::Estimate(bounds) => {
-                    let actions = bounds.index.len();
-                    let row = &bounds.low[cost * actions..][..actions];
-                    Some(found.strategy.expectation(row))
-                }
-                View::Explore { .. } => None,
-            }),
+            least: bounds
+                .zip(hopeful)
+                .map(|(bounds, strategy)| bounds.cost_of(strategy, &bounds.low, cost)),
+            moderate: bounds
+                .zip(moderate)
+                .map(|(bounds, strategy)| bounds.cost_of(strategy, &bounds.mid, cost)),
             // The safe strategy's cost is known by its margin, better than by the estimates of its actions.
             most: problem.safe().map(|safe| {
                 let known = threshold - safe.margins[cost];

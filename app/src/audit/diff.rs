@@ -4,7 +4,7 @@
 //! edge between cells i and i + 1 = (offset + i + 1) * cell
 //! ```
 //!
-//! With one spec and one key, decisions depend on the data through the cells of estimates and the results of clear tests
+//! With one spec and one key, decisions depend on the data through the cells of estimates and the results of looks and picks
 //! alone: as long as all means fall into the same cells, and all tests have the same result, the strategies are the same bit
 //! for bit, and so are the decisions.
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 use debora::Plan;
-use debora::record::LookTest;
+use debora::record::{LookTest, Pick};
 use debora::spec::Spec;
 use debora::{EpochRecord, Estimate, Kind, Problem};
 use serde::Serialize;
@@ -65,13 +65,15 @@ pub struct Divergence {
     pub strategies: [Vec<f64>; 2],
     /// The estimates in force that lie in different cells of one grid.
     pub diverging_estimates: Vec<DivergingEstimate>,
-    /// The clear test that had another result, if one did.
+    /// The look that had another result, if one did.
     pub diverging_test: Option<DivergingTest>,
+    /// The pick that chose another action, if one did.
+    pub diverging_pick: Option<DivergingPick>,
     /// The first round with different actions, among those of this epoch that both have decided.
     pub first_different: Option<(u64, [String; 2])>,
 }
 
-/// A clear test with different results. Values are in each side's units of the reward.
+/// A look with different results. Leads and thresholds are on the line of means.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DivergingTest {
     /// Its stage, from 0.
@@ -82,12 +84,23 @@ pub struct DivergingTest {
     pub leaders: [String; 2],
     /// By how much.
     pub leads: [f64; 2],
-    /// What both leads were compared with: one value, in the units of either.
+    /// What both leads were compared with.
     pub thresholds: [f64; 2],
     /// How far each lead is from it.
     pub distances: [f64; 2],
     /// Which of the two committed.
     pub committed: [bool; 2],
+    /// Means this far apart are at most this probable where both see outcomes of the same distributions.
+    pub chance_max: f64,
+}
+
+/// A pick of different actions by the same draws.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DivergingPick {
+    /// The rounds of each action that it looks at.
+    pub count: u64,
+    /// The actions picked.
+    pub actions: [String; 2],
     /// Means this far apart are at most this probable where both see outcomes of the same distributions.
     pub chance_max: f64,
 }
@@ -252,6 +265,7 @@ impl Divergence {
             epoch: one.epoch,
             first_round: one.first_round,
             diverging_test: DivergingTest::of(problems, [&one, &two]),
+            diverging_pick: DivergingPick::of(problems, [&one, &two]),
             diverging_estimates: pairs
                 .filter_map(|(one, two)| DivergingEstimate::of(problems, one, two, looks))
                 .collect(),
@@ -306,6 +320,29 @@ impl DivergingTest {
     }
 }
 
+impl DivergingPick {
+    /// `None` if not both picked, or both the same action, or by other draws.
+    fn of(problems: [&Problem; 2], [one, two]: [&EpochRecord; 2]) -> Option<Self> {
+        let picks = [one.pick.as_ref()?, two.pick.as_ref()?];
+        let shared = |pick: &Pick| (pick.count, pick.scale.to_bits(), pick.uniforms.clone());
+        if shared(picks[0]) != shared(picks[1]) || picks[0].action == picks[1].action {
+            return None;
+        }
+        let means = picks[0].means.iter().zip(&picks[1].means);
+        let apart = means.map(|(one, two)| (one - two).abs());
+        let name = |side: usize| problems[side].actions()[picks[side].action as usize].clone();
+        Some(Self {
+            count: picks[0].count,
+            actions: [0, 1].map(name),
+            chance_max: promise::chance_max(
+                apart.fold(0.0, f64::max),
+                [picks[0].count; 2],
+                picks[0].means.len() as u64,
+            ),
+        })
+    }
+}
+
 impl DivergingEstimate {
     /// `None` if both lie in one cell, or on different grids.
     fn of(problems: [&Problem; 2], one: &Estimate, two: &Estimate, looks: u64) -> Option<Self> {
@@ -321,6 +358,8 @@ impl DivergingEstimate {
         ];
         let means = [one.mean, two.mean];
         let away = [0, 1].map(|side: usize| (edges[side] - means[side]).abs());
+        // On the line, where all cells are equally wide.
+        let places = [one, two].map(|side| side.place_in_cells(&plan));
         // In each side's own units: the same cell may mean another price.
         let quantities = problems.map(|problem| problem.quantity(one.quantity as usize));
         let to_user = |side: usize, value: f64| quantities[side].range.to_user(value);
@@ -334,7 +373,10 @@ impl DivergingEstimate {
             cells,
             edges: [0, 1].map(|side| to_user(side, edges[side])),
             distances: [0, 1].map(|side| away[side] * quantities[side].range.span()),
-            distances_in_cells: away.map(|away| away / one.cell),
+            distances_in_cells: [0, 1].map(|side: usize| {
+                let edge = cells[side] + i64::from(cells[side] < cells[1 - side]);
+                (places[side] - edge as f64).abs()
+            }),
             chance_max: promise::chance_max(
                 (one.mean - two.mean).abs(),
                 [one.count, two.count],

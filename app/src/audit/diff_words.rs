@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 use debora::measure::answer::{Answer, AnswerCell, AnswerTable, Sentence, Tone, row_for_each};
 use debora::measure::words::{counted, listed, percent, significant, whole};
 
-use super::{Diff, Divergence, DivergingEstimate, DivergingTest, PairStanding, SpecDifference};
+use super::{
+    Diff, Divergence, DivergingEstimate, DivergingPick, DivergingTest, PairStanding, SpecDifference,
+};
 use crate::terminal::{name, value};
 
 /// The most estimates that are told one by one: of hundreds of actions, nobody reads as many sentences.
@@ -90,8 +92,10 @@ fn improbable(diff: &Diff) -> String {
     let chances = divergence.flat_map(|divergence| {
         let tests = divergence.diverging_test.iter();
         let estimates = divergence.diverging_estimates.iter();
+        let picks = divergence.diverging_pick.iter();
         tests
             .map(|test| test.chance_max)
+            .chain(picks.map(|pick| pick.chance_max))
             .chain(estimates.map(|estimate| estimate.chance_max))
     });
     let chance = chances.fold(1.0, f64::min);
@@ -207,14 +211,17 @@ fn reasons(divergence: &Divergence, diff: &Diff) -> Vec<String> {
     if let Some(test) = &divergence.diverging_test {
         return vec![test_sentence(test)];
     }
+    if let Some(pick) = &divergence.diverging_pick {
+        return vec![pick_sentence(pick)];
+    }
     if !divergence.diverging_estimates.is_empty() {
         return estimate_sentences(&divergence.diverging_estimates);
     }
-    // Then decisions depend on the data through cells and clear tests alone (docs/theory.md, section 7), so one of the logs
+    // Then decisions depend on the data through cells, looks and the pick alone (docs/theory.md, section 7), so one of the logs
     // must be wrong.
     let expected = diff.specs.is_empty() && diff.same_key == Some(true);
     if expected {
-        let due = "No estimate fell into another cell and no clear test had another result, so the same decisions were due: \
+        let due = "No estimate fell into another cell, and no look or pick had another result, so the same decisions were due: \
                    `debora audit` tells which log is wrong.";
         return vec![due.into()];
     }
@@ -263,11 +270,22 @@ fn test_sentence(test: &DivergingTest) -> String {
         )
     };
     format!(
-        "The clear test after {} rounds each, with a threshold of {}, had different results: in A {}; in B {}.",
+        "The look after {} rounds each, with a threshold of {}, had different results: in A {}; in B {}.",
         whole(test.count),
         threshold,
         side(0),
         side(1)
+    )
+}
+
+/// What each picked: near a tie the draws that both share leave it to the means.
+fn pick_sentence(pick: &DivergingPick) -> String {
+    let [first, second] = &pick.actions;
+    format!(
+        "The pick after {} rounds each, by the means and draws that both share, was {} in A and {} in B.",
+        whole(pick.count),
+        name(first),
+        name(second)
     )
 }
 

@@ -32,7 +32,7 @@ use debora::spec::{ServiceSpec, Spec};
 use debora::{Engine, Key, Problem};
 use serde::Serialize;
 
-pub use diff::{Diff, Divergence, DivergingEstimate, DivergingTest, diff};
+pub use diff::{Diff, Divergence, DivergingEstimate, DivergingPick, DivergingTest, diff};
 pub use diff_words::compared;
 pub use promise::{PairPromise, PairStanding};
 pub use source::{Credentials, Log, LogSource};

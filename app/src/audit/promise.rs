@@ -62,7 +62,9 @@ fn standing(diff: &Diff) -> PairStanding {
         return PairStanding::Together;
     };
     let tests = divergence.diverging_test.iter();
-    let tests = tests.map(|test| test.chance_max);
+    let picks = divergence.diverging_pick.iter();
+    let picks = picks.map(|pick| pick.chance_max);
+    let tests = tests.map(|test| test.chance_max).chain(picks);
     let estimates = divergence.diverging_estimates.iter();
     let chances = tests.chain(estimates.map(|estimate| estimate.chance_max));
     match (chances.reduce(f64::min), diff.same_key) {

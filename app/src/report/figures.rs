@@ -175,7 +175,8 @@ fn estimates(first_run: &FirstRun, spec: &SpecText) -> Vec<Figure> {
 
 /// A mean in the user's units.
 fn drawn(first_run: &FirstRun, spec: &SpecText, action: usize, quantity: usize) -> DrawnMean {
-    let user = |end: f64| spec.problem().quantity(quantity).range.to_user(end);
+    let range = spec.problem().quantity(quantity).range_of(action as u32);
+    let user = |end: f64| range.to_user(end);
     let estimate = first_run.estimate(action, quantity);
     let observed = |count: u64, mean: f64| {
         let [low, high] = interval_at_any_time(count, mean * count as f64, MISS);

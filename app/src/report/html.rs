@@ -147,8 +147,10 @@ fn observed_means(page: &ReportPage) -> Answer {
          same. The observed interval holds the true mean at every look together with probability {}.",
         percent(1.0 - MISS)
     ))]);
-    let range = |estimate: &Estimate| problem.quantity(estimate.quantity as usize).range;
-    let user = |estimate: &Estimate, end: f64| range(estimate).to_user(end);
+    let user = |estimate: &Estimate, end: f64| {
+        let quantity = problem.quantity(estimate.quantity as usize);
+        quantity.range_of(estimate.action).to_user(end)
+    };
     let table = row_for_each(estimates)
         .words("action", |estimate| {
             &problem.actions()[estimate.action as usize]

@@ -12,10 +12,10 @@ use crate::access::{set_key, token};
 use crate::pages::shows;
 use crate::{House, Reply, SHORT};
 
-/// Estimates after 54 rounds of each action, and again after 108.
+/// Each action is estimated at two counts at least, of means far apart.
 const LEVELS: &str = r#"
-policy = "free"
-horizon = 260
+policy = "soft"
+horizon = 2_000
 rho = 0.99
 delta = 0.9
 growth = 2

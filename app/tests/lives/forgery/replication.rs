@@ -47,14 +47,16 @@ fn printed(one: &Trial, two: &Trial) -> (i32, String) {
 
 #[test]
 fn a_divergence_by_chance_is_within_the_promise() {
-    // Found among the first few: outcomes near one another, in different cells of the same grid.
-    let rewards = |shift: f64| move |_: u64, action: u32| 0.3 + 0.2 * f64::from(action) + shift;
-    let base = live(FREE, 42, 160, rewards(0.0));
-    let near = (1..30).map(|step| live(FREE, 42, 160, rewards(0.005 * f64::from(step))));
+    // Found among the first few: outcomes near one another, from which the same draws pick different actions.
+    let rewards =
+        |less: u32, by: f64| move |_: u64, action: u32| 0.5 - if action == less { by } else { 0.0 };
+    let base = live(FREE, 42, 160, rewards(0, 0.0));
+    let steps = (1..15).flat_map(|step| (0..3).map(move |less| (less, 0.02 * f64::from(step))));
+    let near = steps.map(|(less, by)| live(FREE, 42, 160, rewards(less, by)));
     let other = near
         .into_iter()
         .find(|other| compared(&base, other).divergence.is_some())
-        .expect("a mean crosses an edge");
+        .expect("another action is picked");
     let found = compared(&base, &other);
     assert_eq!((found.same_key, found.specs.len()), (Some(true), 0));
     assert_eq!(
@@ -90,7 +92,7 @@ fn means_that_are_too_far_apart_are_not_laid_at_the_promises_door() {
         "{words}"
     );
     let clear =
-        [1.0, 0.25].map(|lead| live(CLEAR, 42, 129, move |_, action| lead * f64::from(action)));
+        [1.0, 0.05].map(|lead| live(CLEAR, 42, 2_000, move |_, action| lead * f64::from(action)));
     let found = compared(&clear[0], &clear[1]);
     assert!(found.divergence.unwrap().diverging_test.unwrap().chance_max < 1e-3);
     assert_eq!(found.promise.standing, PairStanding::OtherOutcomes);

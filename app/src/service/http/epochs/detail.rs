@@ -83,11 +83,15 @@ pub struct LimitHere {
     pub name: String,
     /// The limit on its mean.
     pub threshold: f64,
-    /// What the best strategy costs if each cost is the least that its estimates allow; none where no estimate decides.
+    /// What the best strategy costs if each cost is the least that its estimates allow, or the moderate one where that is
+    /// played; none where no estimate decides.
     pub least: Option<f64>,
+    /// What the moderate strategy costs with costs taken for higher than estimated, by the spec's caution; none where another
+    /// is played.
+    pub moderate: Option<f64>,
     /// What the strategy played costs at most, under hard limits.
     pub most: Option<f64>,
-    /// How far what it bounds is below the threshold, `least` or `most`; negative if it is above.
+    /// How far what it bounds is below the threshold, `least`, `moderate` or `most`; negative if it is above.
     pub slack: Option<f64>,
     /// Whether there is no slack: then the limit shapes the strategy.
     pub tight: bool,
@@ -116,9 +120,9 @@ pub struct EstimateHere {
     /// The quantity's number; 0 is the reward.
     #[serde(skip)]
     pub place: u32,
-    /// The quantity's range, from whose lower end the grid counts.
+    /// The edges of the cell and of its neighbours, as far as means may lie beyond them.
     #[serde(skip)]
-    pub range: Interval,
+    pub edges: Vec<f64>,
     /// The epoch at whose start it was made.
     pub made_in: u64,
     /// The plan's level it was made at; none in profile paper.
@@ -129,8 +133,6 @@ pub struct EstimateHere {
     pub mean: f64,
     /// The grid's shift in cells, from 0 to 1.
     pub offset: f64,
-    /// The grid's step.
-    pub step: f64,
     /// The cell that holds the mean, within the range: any mean in it gives the same estimate.
     #[schema(value_type = Object)]
     pub cell: Interval,
@@ -138,21 +140,17 @@ pub struct EstimateHere {
     pub index: Option<i64>,
     /// The cell's middle, which decides.
     pub estimate: f64,
-    /// The true mean is this close to the estimate. All estimates hold together with probability 1 - delta.
-    pub width: f64,
+    /// Where the true mean lies. All estimates hold together with probability 1 - delta.
+    #[schema(value_type = Object)]
+    pub interval: Interval,
     /// By how much another run's mean must differ to give another estimate; none if no mean within the range does.
     pub to_edge: Option<f64>,
+    /// The same in cells of the grid, on the line where all of them are equally wide.
+    pub to_edge_cells: Option<f64>,
     /// The estimate that it took the place of, if it was made in this epoch.
     pub previous: Option<f64>,
     /// Of a cost: its threshold; under policy free it decides nothing.
     pub threshold: Option<f64>,
-}
-
-impl EstimateHere {
-    /// The middle of the cell on the grid, whether or not the range ends within the cell.
-    pub fn cell_middle(&self) -> f64 {
-        self.range.low + (self.index.unwrap_or_default() as f64 + self.offset + 0.5) * self.step
-    }
 }
 
 /// An epoch's entry in the hash chain.
@@ -323,12 +321,14 @@ fn limits(problem: &Problem, why: &Why) -> Vec<LimitHere> {
         let to_user = |unit: f64| quantity.range.to_user(unit);
         // A plan is made at the most that costs may be; what the optimist hopes for binds nothing then.
         let hoped = at.least.filter(|_| why.rule != Some(Rule::Plan));
-        let values = [hoped, at.most].into_iter().flatten();
+        let bounded = at.moderate.or(hoped);
+        let values = [bounded, at.most].into_iter().flatten();
         let slack = values.map(|value| at.threshold - value).reduce(f64::min);
         LimitHere {
             name: quantity.name.clone(),
             threshold: to_user(at.threshold),
             least: at.least.map(to_user),
+            moderate: at.moderate.map(to_user),
             most: at.most.map(to_user),
             slack: slack.map(|slack| slack * quantity.range.span()),
             tight: slack.is_some_and(|slack| slack.abs() <= TIGHT),
@@ -354,41 +354,47 @@ fn estimate(plan: &Plan, (made, previous): &(Estimate, Option<Estimate>)) -> Est
     let quantity = problem.quantity(made.quantity as usize);
     let range = quantity.range;
     let to_user = |unit: f64| range.to_user(unit);
-    let [low, high] = made.cell_ends(plan).map(to_user);
+    let interval = |ends: [f64; 2]| {
+        let [low, high] = ends.map(to_user);
+        Interval { low, high }
+    };
+    let edges = made.index.map(|index| index - 1..=index + 2);
+    let edges = edges.into_iter().flatten();
+    let to_edge = to_edge(plan, made);
     let cost = made.quantity.checked_sub(1);
     EstimateHere {
         action: made.action,
         name: problem.actions()[made.action as usize].clone(),
         quantity: quantity.name.clone(),
         place: made.quantity,
-        range: Interval {
-            low: range.low,
-            high: range.high,
-        },
+        edges: edges
+            .filter_map(|edge| made.mean_at_edge(edge, plan))
+            .map(to_user)
+            .collect(),
         made_in: made.epoch,
         level: made.level,
         count: made.count,
         mean: to_user(made.mean),
         offset: made.offset,
-        step: made.cell * range.span(),
-        cell: Interval { low, high },
+        cell: interval(made.cell_ends(plan)),
         index: made.index,
         estimate: to_user(made.estimate),
-        width: made.width * range.span(),
-        to_edge: to_edge(plan, made).map(|distance| distance * range.span()),
+        interval: interval(made.interval()),
+        to_edge: to_edge.map(|[distance, _]| distance * range.span()),
+        to_edge_cells: to_edge.map(|[_, cells]| cells),
         previous: previous.map(|previous| to_user(previous.estimate)),
         threshold: cost.and_then(|cost| problem.threshold(cost as usize)),
     }
 }
 
-/// How far the mean is from the nearest edge that another mean can be beyond, on the unit scale.
-fn to_edge(plan: &Plan, made: &Estimate) -> Option<f64> {
+/// How far the mean is from the nearest edge that another mean can be beyond: on the unit scale, and in cells.
+fn to_edge(plan: &Plan, made: &Estimate) -> Option<[f64; 2]> {
     let index = made.index?;
-    // Means lie in [0, 1], so a cell that reaches beyond an end cannot be left there.
-    let edges = [index - 1, index + 1].map(|other| made.nearest_edge(other, plan));
-    let edges = edges
-        .into_iter()
-        .flatten()
-        .filter(|edge| (0.0..=1.0).contains(edge));
-    edges.map(|edge| (edge - made.mean).abs()).reduce(f64::min)
+    let place = made.place_in_cells(plan);
+    // A cell that reaches beyond the last mean there can be is not left at that end.
+    let edges = [index, index + 1].into_iter().filter_map(|edge| {
+        let distance = (made.mean_at_edge(edge, plan)? - made.mean).abs();
+        Some([distance, (place - edge as f64).abs()])
+    });
+    edges.min_by(|one, other| one[0].total_cmp(&other[0]))
 }

@@ -37,10 +37,10 @@ pub struct EpochList {
 pub struct EpochEntry {
     /// Its number, from 0.
     pub epoch: u64,
-    /// How its strategy was found: explore, estimate, infeasible or commit.
+    /// How its strategy was found: explore, estimate, infeasible, commit or pick.
     #[schema(value_type = String)]
     pub kind: Kind,
-    /// Which of its strategies policy hard plays, mix or plan; none for the others.
+    /// Which of its strategies a policy with limits plays: moderate, optimistic, plan or mix; none for the others.
     #[schema(value_type = Option<String>)]
     pub rule: Option<Rule>,
     /// Its first round.
@@ -57,7 +57,7 @@ pub struct EpochEntry {
     pub changes: Vec<ShareChange>,
     /// How many estimates were made at its start.
     pub estimates_made: u64,
-    /// The clear test made at its start, if one was due.
+    /// The look made at its start, if one was due.
     pub test: Option<TestState>,
     /// Its hash, which stands for all that was stored until it was closed; none while it is open.
     pub hash: Option<String>,

@@ -78,7 +78,7 @@ fn estimate(detail: &EpochDetail) -> Vec<String> {
         (Policy::Free, _) => vec![largest(detail)],
         (_, Some(Rule::Plan)) => vec![planned(detail), SURE.into(), binding(detail)],
         (_, Some(Rule::Mix)) => vec![best(detail), MAY.into(), mixed(detail), binding(detail)],
-        (_, Some(Rule::Moderate)) => vec![moderate(detail)],
+        (_, Some(Rule::Moderate)) => moderate(detail),
         (_, Some(Rule::Optimistic) | None) => vec![best(detail), MAY.into(), binding(detail)],
     }
 }
@@ -108,13 +108,23 @@ fn largest(detail: &EpochDetail) -> String {
 }
 
 /// Between estimates and the most that costs may be.
-fn moderate(detail: &EpochDetail) -> String {
-    format!(
+fn moderate(detail: &EpochDetail) -> Vec<String> {
+    // On the unit scale this may be the rounding of a sum.
+    let is_above = |limit: &LimitHere| limit.slack.is_some_and(|slack| slack < 0.0) && !limit.tight;
+    if detail.limits.iter().any(is_above) {
+        return vec![format!(
+            "With costs taken for higher than estimated, by the spec's caution, no strategy keeps every limit: the one that exceeds \
+             them least is played, as it may keep them all.{}",
+            gives(detail)
+        )];
+    }
+    let best = format!(
         "Of the strategies that keep every limit while costs are taken for higher than estimated, by the spec's caution, the one that \
          may have the largest {} is played.{}",
         reward(detail),
         gives(detail)
-    )
+    );
+    vec![best, binding(detail)]
 }
 
 /// The optimist's program.
@@ -275,7 +285,7 @@ fn told(made: &EstimateHere) -> String {
 
 /// Where another run is likeliest to differ.
 fn nearest(detail: &EpochDetail) -> Option<String> {
-    let near = |estimate: &EstimateHere| Some(estimate.to_edge? / estimate.step);
+    let near = |estimate: &EstimateHere| estimate.to_edge_cells;
     let all = made_here(detail).filter(|estimate| near(estimate).is_some());
     let nearest = all.min_by(|one, other| {
         let distance = |estimate: &EstimateHere| near(estimate).unwrap_or(f64::INFINITY);

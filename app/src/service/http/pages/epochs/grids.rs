@@ -129,7 +129,7 @@ impl<'a> Grid<'a> {
             .digits(4, "Estimate", |estimate| {
                 HtmlCell::strong(estimate.estimate)
             })
-            .numbers("Width", |estimate| format!("± {}", amount(estimate.width)))
+            .numbers("Interval", |estimate| between(&estimate.interval))
             .numbers("Cell", |estimate| between(&estimate.cell))
             .numbers("To an edge", |estimate| to_edge(estimate))
             .numbers("Rounds", |estimate| estimate.count)
@@ -147,27 +147,15 @@ impl<'a> Grid<'a> {
         let mut ends = [f64::INFINITY, f64::NEG_INFINITY];
         let mut include = |value: f64| ends = [ends[0].min(value), ends[1].max(value)];
         for estimate in &self.estimates {
-            // Means lie within the range, so no cell is shown beyond it.
-            let inside = |edge: f64| edge.clamp(estimate.range.low, estimate.range.high);
-            edges(estimate)
-                .map(inside)
-                .into_iter()
-                .for_each(&mut include);
+            estimate.edges.iter().copied().for_each(&mut include);
+            // A cell that reaches beyond the range has no edge there.
+            let Interval { low, high } = estimate.cell;
+            [low, high].into_iter().for_each(&mut include);
         }
         self.threshold.into_iter().for_each(include);
         let margin = 0.02 * (ends[1] - ends[0]);
         [ends[0] - margin, ends[1] + margin]
     }
-}
-
-/// The edges of the cell and of its neighbours; the range's ends if the cell has none.
-fn edges(estimate: &EstimateHere) -> [f64; 4] {
-    if estimate.index.is_none() {
-        let Interval { low, high } = estimate.range;
-        return [low, low, high, high];
-    }
-    // By the cell's middle and not its ends, which are cut where the range ends.
-    [-1.5, -0.5, 0.5, 1.5].map(|cells| estimate.cell_middle() + cells * estimate.step)
 }
 
 fn between(interval: &Interval) -> String {
@@ -182,10 +170,10 @@ fn made_in(detail: &EpochDetail, epoch: u64) -> Markup {
 }
 
 fn to_edge(estimate: &EstimateHere) -> Markup {
-    let Some(distance) = estimate.to_edge else {
+    let Some((distance, cells)) = estimate.to_edge.zip(estimate.to_edge_cells) else {
         return html! { "no edge" };
     };
-    let part = share(distance / estimate.step);
+    let part = share(cells);
     let told = format!(
         "Another run's mean must differ by {} to be rounded differently, {part} of a cell.",
         amount(distance)
@@ -196,12 +184,12 @@ fn to_edge(estimate: &EstimateHere) -> Markup {
 fn strip(estimate: &EstimateHere, ends: [f64; 2]) -> Markup {
     let [low, high] = [estimate.cell.low, estimate.cell.high].map(amount);
     let label = format!(
-        "{} of {}: mean {} in the cell from {low} to {high}, estimate {} ± {}",
+        "{} of {}: mean {} in the cell from {low} to {high}, estimate {}, true mean from {}",
         estimate.quantity,
         estimate.name,
         amount(estimate.mean),
         amount(estimate.estimate),
-        amount(estimate.width)
+        between(&estimate.interval)
     );
     chart(ends, label, marks(estimate, ends)).strip()
 }
@@ -221,7 +209,10 @@ fn marks(estimate: &EstimateHere, ends: [f64; 2]) -> Vec<Mark> {
         class: class.into(),
         x,
     };
-    let [from, to] = [-1.0, 1.0].map(|sign| estimate.estimate + sign * estimate.width);
+    let Interval {
+        low: from,
+        high: to,
+    } = estimate.interval;
     // Cut at the ends: what lies beyond would be drawn over the table.
     let between = [from.max(ends[0]), to.min(ends[1])];
     let mut marks = vec![
@@ -235,11 +226,8 @@ fn marks(estimate: &EstimateHere, ends: [f64; 2]) -> Vec<Mark> {
             points: between.map(|x| (x, 0.5)).to_vec(),
         },
     ];
-    let Interval { low, high } = estimate.range;
-    let inside = edges(estimate)
-        .into_iter()
-        .filter(|edge| (low..=high).contains(edge));
-    marks.extend(inside.map(|edge| upright("muted edge", edge)));
+    let edges = estimate.edges.iter();
+    marks.extend(edges.map(|edge| upright("muted edge", *edge)));
     marks.extend(
         estimate
             .threshold

@@ -98,7 +98,7 @@ fn table(list: &EpochList) -> Markup {
         })
         .words("Plays", |entry| plays(entry))
         .words("Changed", |entry| changed(entry))
-        .when(tested, |table| table.words("Clear test", |entry| test(entry)))
+        .when(tested, |table| table.words("Look", |entry| test(entry)))
         .words("Hash", |entry| entry.hash.as_deref().map(hash));
     let table = HtmlTable::cards("The epochs", table.table());
     table.class("cards epochs").markup()

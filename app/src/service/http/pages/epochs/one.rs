@@ -136,7 +136,7 @@ fn strategy(detail: &EpochDetail) -> Markup {
         }
         @if detail.actions.iter().any(|at| at.index.is_some()) {
             p.small {
-                "The index is what is maximised: the estimated reward and its width, the most that the mean may be. It may lie beyond "
+                "The index is what is maximised: the most that the mean of the reward may be by its estimate. It may lie beyond "
                 "the range."
             }
         }
@@ -185,23 +185,28 @@ fn limits(detail: &EpochDetail) -> Markup {
     let hard = detail.limits.iter().any(|limit| limit.most.is_some());
     // While it explores no estimate says what anything costs.
     let hoped = detail.limits.iter().any(|limit| limit.least.is_some());
+    let moderate = detail.limits.iter().any(|limit| limit.moderate.is_some());
     html! {
         h2 { "Limits" }
         p.small {
             @if hoped {
-                "By the estimates: what is played costs that if they are exact. At least: the best strategy's cost if each of "
-                "its actions costs the least that its estimates allow. "
+                "By the estimates: what is played costs that if they are exact. At least: "
+                @if moderate { "its cost" } @else { "the best strategy's cost" }
+                " if each of its actions costs the least that its estimates allow. "
+            }
+            @if moderate {
+                "With caution: the same if each costs as much more than estimated as the spec's caution has it. "
             }
             @if hard {
-                "At most: what is played may cost that much, each cost being the most that its estimates or its declared mean allow, "
+                "At most: what is played may cost that much, each cost being the most that its estimates allow, "
                 "and the safe strategy what its margin says."
             }
         }
-        (HtmlTable::cards("Limits", limits_table(detail, hoped, hard)))
+        (HtmlTable::cards("Limits", limits_table(detail, [hoped, moderate, hard])))
     }
 }
 
-fn limits_table(detail: &EpochDetail, hoped: bool, hard: bool) -> AnswerTable<HtmlCell> {
+fn limits_table(detail: &EpochDetail, [hoped, moderate, hard]: [bool; 3]) -> AnswerTable<HtmlCell> {
     let expected = |place: usize| {
         detail
             .expected
@@ -215,6 +220,9 @@ fn limits_table(detail: &EpochDetail, hoped: bool, hard: bool) -> AnswerTable<Ht
             table
                 .numbers("By the estimates", |(place, _)| expected(*place))
                 .numbers("At least", |(_, limit)| limit.least)
+        })
+        .when(moderate, |table| {
+            table.numbers("With caution", |(_, limit)| limit.moderate)
         })
         .when(hard, |table| {
             table.numbers("At most", |(_, limit)| limit.most)
@@ -260,7 +268,7 @@ fn clear_test(test: &TestState) -> Markup {
         tips: Vec::new(),
     };
     html! {
-        h2 { "Clear test" }
+        h2 { "The look" }
         figure.test {
             (chart.scale())
             (chart.strip())
