@@ -185,7 +185,7 @@ def test_every_rule_is_evaluated_and_what_is_wrong_fires(prometheus: str) -> Non
         for alert in rule["alerts"]
         if alert["state"] == "firing"
     }
-    assert firing == {("DeboraPromiseContradicted", "false")}
+    assert firing == {("DeboraPromiseContradicted", "false"), ("DeboraLimitExceeded", "false")}
     assert [alert["labels"]["experiment"] for alert in rules["DeboraWaits"]["alerts"]] == ["waits"], "pending"
 
 
