@@ -32,7 +32,10 @@ PROBLEM: dict[str, Any] = {"actions": ["a", "b"], "horizon": 1000, "rho": 0.1}
         ({"reward": {"nam": "x"}}, 'unknown key "nam" in reward; did you mean "name"?'),
         ({"costs": {"price": {"treshold": 0.5}}}, 'did you mean "threshold"?'),
         ({"costs": {"price": {"threshold": 0.5}}}, "policy is missing; some cost has a threshold"),
-        ({"policy": "soft", "costs": {"price": {"threshold": -1}}}, 'threshold -1.0 of cost "price" is below its range'),
+        (
+            {"policy": "soft", "costs": {"price": {"threshold": -1}}},
+            'threshold -1.0 of cost "price" is below its range',
+        ),
         ({"policy": "hard"}, "policy hard has no safe strategy"),
         ({"safe": {"strategy": [1, 0]}}, "policy free does not use one"),
         ({"policy": "hard", "safe": {"strategy": [1]}}, "the safe strategy has 1 probabilities for 2 actions"),

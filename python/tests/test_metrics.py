@@ -40,11 +40,14 @@ threshold = 1
 SHORT = SPEC.replace("growth = 2", 'profile = "paper"')
 
 # Every price is 0.5, and the safe strategy was said to keep below 0.3.
-FALSE = SPEC.replace('"soft"', '"hard"').replace("threshold = 1", "threshold = 0.3") + """
+FALSE = (
+    SPEC.replace('"soft"', '"hard"').replace("threshold = 1", "threshold = 0.3")
+    + """
 [safe]
 strategy = { small = 1.0 }
 cost = { price = 0.1 }
 """
+)
 
 DASHBOARD = json.loads((ROOT / "deploy/grafana.json").read_text())
 

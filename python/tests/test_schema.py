@@ -149,7 +149,9 @@ def every_kind() -> list[str]:
     return [
         right["FREE"] + "profile = 'paper'\n",
         right["HARD"],
-        margins.replace("threshold = 0.5", "threshold = 0.5\nrange = { small = [0, 0.5], medium = [0, 1], large = [0.25, 1] }"),
+        margins.replace(
+            "threshold = 0.5", "threshold = 0.5\nrange = { small = [0, 0.5], medium = [0, 1], large = [0.25, 1] }"
+        ),
         right["SOFT"].replace("rho", "caution = 0.25\nexplore = 0.5\nrho", 1),
         *(f"{right['SOFT']}[world]\n{world}" for world in worlds),
     ]
