@@ -45,7 +45,7 @@ def play(environment: Any, engine: debora.Engine, seed: int) -> None:
 
 if __name__ == "__main__":
     problem = debora.Problem(
-        policy="soft", actions=["none", "badge", "push"], horizon=100_000, rho=0.5, costs={"mute": {"threshold": 0.2}}
+        policy="soft", actions=["none", "badge", "push"], horizon=400_000, rho=0.5, costs={"mute": {"threshold": 0.2}}
     )
     engine = debora.Engine(problem, key=7)
     play(Notifications(), engine, seed=1)

@@ -14,7 +14,7 @@ problem = debora.Problem(
     policy="soft",
     actions=list(PRICES),
     horizon=400_000,
-    rho=0.3,
+    rho=0.5,
     reward={"name": "income", "range": (0, 15)},
     costs={"complaints": {"threshold": 0.2}},
 )

@@ -30,8 +30,12 @@ PROBLEM: dict[str, Any] = {"actions": ["a", "b"], "horizon": 1000, "rho": 0.1}
         ({"growth": 1}, "growth 1 is outside 2 to 64"),
         ({"reward": (1, 0)}, "range [1.0, 0.0]"),
         ({"reward": {"nam": "x"}}, 'unknown key "nam" in reward; did you mean "name"?'),
-        ({"costs": {"price": {}}}, "costs.price.threshold is missing"),
-        ({"costs": {"price": {"threshold": 2}}}, 'threshold 2.0 of cost "price" is outside'),
+        ({"costs": {"price": {"treshold": 0.5}}}, 'did you mean "threshold"?'),
+        ({"costs": {"price": {"threshold": 0.5}}}, "policy is missing; some cost has a threshold"),
+        (
+            {"policy": "soft", "costs": {"price": {"threshold": -1}}},
+            'threshold -1.0 of cost "price" is below its range',
+        ),
         ({"policy": "hard"}, "policy hard has no safe strategy"),
         ({"safe": {"strategy": [1, 0]}}, "policy free does not use one"),
         ({"policy": "hard", "safe": {"strategy": [1]}}, "the safe strategy has 1 probabilities for 2 actions"),
@@ -111,7 +115,7 @@ def test_a_refused_call_changes_nothing(
     soft: debora.Problem, kind: type[BaseException], sentence: str, call: Callable[[debora.Engine], object]
 ) -> None:
     engine = debora.Engine(soft, 7)
-    while engine.epoch < 4:
+    while engine.epoch < 2:
         batch = engine.ask_many(100)
         engine.tell_many(batch.rounds, np.full(len(batch), 0.5), np.full((len(batch), 2), 0.5))
     engine.ask_many(8)

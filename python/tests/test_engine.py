@@ -257,7 +257,11 @@ def test_reprs(soft: debora.Problem) -> None:
     assert repr(engine.record).startswith("EpochRecord(epoch=")
     assert repr(engine.estimates[0]).startswith("Estimate(action=0, quantity=0")
     assert engine.estimates[0].level == 1 and engine.record.rule == "moderate" and engine.record.test is None
-    assert recommendation.cautious is None, "so short a run is not sure of any strategy"
+    cautious = recommendation.cautious
+    assert cautious is not None and cautious.costs["price"][1] <= 0.9 + 1e-9 and cautious.costs["wait"][1] <= 0.5 + 1e-9
+    assert recommendation.costs["price"][1] > 0.9, "the current strategy is more hopeful"
+    with pytest.warns(UserWarning, match="comes from the key"):
+        assert debora.Engine(soft, 7).recommendation().cautious is None, "nothing is estimated"
 
 
 def test_records_are_their_json_and_plain_data(soft: debora.Problem) -> None:

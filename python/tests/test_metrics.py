@@ -40,11 +40,14 @@ threshold = 1
 SHORT = SPEC.replace("growth = 2", 'profile = "paper"')
 
 # Every price is 0.5, and the safe strategy was said to keep below 0.3.
-FALSE = SPEC.replace('"soft"', '"hard"').replace("threshold = 1", "threshold = 0.3") + """
+FALSE = (
+    SPEC.replace('"soft"', '"hard"').replace("threshold = 1", "threshold = 0.3")
+    + """
 [safe]
 strategy = { small = 1.0 }
 cost = { price = 0.1 }
 """
+)
 
 DASHBOARD = json.loads((ROOT / "deploy/grafana.json").read_text())
 
@@ -185,7 +188,7 @@ def test_every_rule_is_evaluated_and_what_is_wrong_fires(prometheus: str) -> Non
         for alert in rule["alerts"]
         if alert["state"] == "firing"
     }
-    assert firing == {("DeboraPromiseContradicted", "false")}
+    assert firing == {("DeboraPromiseContradicted", "false"), ("DeboraLimitExceeded", "false")}
     assert [alert["labels"]["experiment"] for alert in rules["DeboraWaits"]["alerts"]] == ["waits"], "pending"
 
 

@@ -46,7 +46,7 @@ BEYOND = {
         "a law with a value outside",
         "an imputed reward outside its range",
         "a gap that has no room",
-        "a cost that no random world keeps",
+        "a range by action in profile paper",
     ],
     "a sum, or a length that another list gives": [
         "a safe strategy that does not sum to one",
@@ -149,7 +149,9 @@ def every_kind() -> list[str]:
     return [
         right["FREE"] + "profile = 'paper'\n",
         right["HARD"],
-        margins.replace("threshold = 0.5", "threshold = 0.5\nrange = { a = [0, 0.5], b = [0.25, 1] }"),
+        margins.replace(
+            "threshold = 0.5", "threshold = 0.5\nrange = { small = [0, 0.5], medium = [0, 1], large = [0.25, 1] }"
+        ),
         right["SOFT"].replace("rho", "caution = 0.25\nexplore = 0.5\nrho", 1),
         *(f"{right['SOFT']}[world]\n{world}" for world in worlds),
     ]
@@ -281,7 +283,7 @@ def neighbours(text: str, known: set[str]) -> Iterator[str]:
 # How the parser's messages tell what is beyond a schema, as above; the last is a key beyond 128 bits.
 BEYOND_WORDS = re.compile(
     r"unknown (action|cost|column) |has no (action|cost) |twice|entries for|sum to"
-    r"|(outside|in) its range|needs more room|increasing order|profile paper needs|margin .* is not above"
+    r"|(outside|in|below) its range|needs more room|increasing order|profile paper needs|margin .* is not above"
     r"|key is \d\.\d+e\d\d;"
 )
 

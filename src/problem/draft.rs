@@ -19,7 +19,7 @@ pub(crate) const CHANCES: std::ops::Range<f64> = 1e-100..1.0;
 pub(crate) const GROWTHS: RangeInclusive<u32> = 2..=64;
 
 /// What exploration's share of the horizon can be, both ends left out.
-pub(crate) const SHARES: std::ops::Range<f64> = f64::MIN_POSITIVE..1.0;
+pub(crate) const SHARES: std::ops::Range<f64> = f64::from_bits(1)..1.0;
 
 /// What caution can be.
 pub(crate) const CAUTIONS: RangeInclusive<f64> = 0.0..=1.0;

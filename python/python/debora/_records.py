@@ -99,7 +99,7 @@ class Level(Record):
 
 @dataclass(frozen=True, repr=False)
 class PlannedLook(Record):
-    """A look of policy free. Leads are differences on the line, around a mean of 1/2 about shares of the reward's range."""
+    """A look of policy free. Leads are differences on the line: around a mean of 1/2 about shares of the range."""
 
     _shown = ("count", "round", "commits_from", "commits_at_most")
 

@@ -160,7 +160,7 @@ def random(
     index: int = 0,
     key: int | str | None = None,
 ) -> dict[str, Any]:
-    """Means drawn by the key, within the ranges, an action's own if it has one; pair j meets world number index + j mod worlds.
+    """Means drawn by the key, each within its action's range; pair j meets world number index + j mod worlds.
 
     ``gap`` is in the reward's units; law uniform has none.
 
