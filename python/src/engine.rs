@@ -277,7 +277,7 @@ impl PyEngine {
         records(py, "Estimate", &json!(estimates))
     }
 
-    /// The plain mean of each quantity of each action, as it was told, with an interval that holds at any time one looks: all
+    /// The plain mean of each quantity of each action, as it was told, with an interval valid at any time: all
     /// looks together miss the true mean with probability `miss` at most, each interval for itself. No decision sees them.
     #[pyo3(signature = (miss = 0.01))]
     fn observed<'py>(&self, py: Python<'py>, miss: f64) -> PyResult<Bound<'py, PyAny>> {

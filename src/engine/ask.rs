@@ -35,7 +35,7 @@ impl Engine {
         self.decision_of(round, action)
     }
 
-    /// What [`Self::decide`] has, for one who goes on with the rounds after it.
+    /// Like [`Self::decide`], for callers that continue with the rounds after it.
     #[inline]
     pub(crate) fn action_ahead(&mut self, round: u64) -> u32 {
         self.ahead.action(round).unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! What was observed, with intervals that hold at any time one looks.
+//! What was observed, with intervals valid at any time.
 //!
 //! # The mean of an action
 //!

@@ -1,4 +1,4 @@
-//! What was held back beside what the experiment gave: the lift, with an interval that holds at any time one looks.
+//! What was held back beside what the experiment gave: the lift, with an interval valid at any time.
 //!
 //! ```text
 //! lift = mean of what was told in the experiment - mean of what was told of those held back
@@ -47,7 +47,7 @@ pub struct LiftState {
     pub holdback: SideMean,
     /// The first mean minus the second; none unless both are there.
     pub lift: Option<f64>,
-    /// Where the difference of the means of what was played lies, at any time one looks.
+    /// Where the difference of the means of what was played lies, valid at any time.
     #[schema(value_type = Object)]
     pub interval: Interval,
     /// The same in words.

@@ -1,7 +1,7 @@
 //! Was the limit kept? Each cost's average in what was played, beside its threshold.
 //!
 //! The averages are facts; the interval is of the mean that the played strategies have, whose average over rounds a limit is
-//! about. It holds at any time one looks, though strategies and thus means change ([`average_at_any_time`]).
+//! about. It is valid at any time, though strategies and thus means change ([`average_at_any_time`]).
 
 use debora::Policy;
 use debora::lab::observed::{MISS, average_at_any_time};
@@ -65,7 +65,7 @@ pub struct CostAverage {
     pub realised: Option<f64>,
     /// The average of those that were told.
     pub realised_told: Option<f64>,
-    /// The average of the means of what was played lies in here, at any time one looks.
+    /// The average of the means of what was played lies in here, valid at any time.
     #[schema(value_type = Object)]
     pub interval: Interval,
     /// What the strategies that were played cost on average, by the estimates. None while an action that they play is not

@@ -37,7 +37,7 @@ pub const METHODS: IntervalMethods = IntervalMethods {
 pub struct ObservedMean {
     /// The plain mean; none if nothing was told.
     pub mean: Option<f64>,
-    /// Where the true mean lies, at any time one looks: each interval for itself misses with the probability that `intervals` says.
+    /// Where the true mean lies, valid at any time: each interval for itself misses with the probability that `intervals` says.
     #[schema(value_type = Object)]
     pub interval: Interval,
     /// How many outcomes were told.

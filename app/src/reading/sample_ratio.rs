@@ -38,10 +38,10 @@ pub(super) fn compute(reading: &Reading) -> SampleRatio {
     let sentence = match (mismatch, verdict.check) {
         // Nothing is spread like anything else, and its p-value is 1.
         (false, _) if told_in_all == 0 => {
-            "No outcome is told, so there is no telling whether any go missing unevenly.".to_owned()
+            "No outcomes yet, so missing ones cannot be checked.".to_owned()
         }
         (false, _) => format!(
-            "Told outcomes are spread over the actions as decisions are (p {}, at any time one looks).",
+            "Outcomes arrive evenly across actions (p = {}, valid at any time).",
             amount(verdict.p_value)
         ),
         (true, SampleCheck::Decided) => biased(reading, verdict.action),

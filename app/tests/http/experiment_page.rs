@@ -118,12 +118,12 @@ async fn an_exploration_that_waits_has_no_time() {
     house.create("e", CLEAR).await;
     house.decide("e", 10).await;
     house.wait(60_000);
-    says(&shown(&house, "e").await, &["at the rate of now"]);
+    says(&shown(&house, "e").await, &["at the current rate"]);
     house.decide("e", 10_000).await;
     while house.state("e").await["waiting"] == false {
         house.decide("e", 10_000).await;
     }
-    silent(&shown(&house, "e").await, &["at the rate of now"]);
+    silent(&shown(&house, "e").await, &["at the current rate"]);
 }
 
 /// A promise that outcomes contradict, a false premise, and losses that depend on the action.
@@ -193,13 +193,13 @@ async fn the_rate_falls_while_nobody_asks() {
     says(
         &shown(&house, "e").await,
         &[
-            "The rate of now is 5 a second: 300 rounds in the last 60 s, the last one at 2023-11-14 22:13:20 UTC",
+            "The current rate is 5 a second: 300 rounds in the last 60 s, the last one at 2023-11-14 22:13:20 UTC",
         ],
     );
     house.wait(9 * 60_000 - 1);
     says(
         &shown(&house, "e").await,
-        &["The rate of now is 30 a minute"],
+        &["The current rate is 30 a minute"],
     );
     // As in the list, which has no rate after ten minutes either.
     house.wait(1);
@@ -208,7 +208,7 @@ async fn the_rate_falls_while_nobody_asks() {
         &idle,
         &["No decision in the last 10 minutes; the last one was at 2023-11-14 22:13 UTC."],
     );
-    assert!(!words(&idle).contains("rate of now"));
+    assert!(!words(&idle).contains("current rate"));
 }
 
 #[tokio::test]
@@ -217,11 +217,11 @@ async fn at_a_standstill_the_horizon_has_no_time() {
     house.create("e", SOFT).await;
     house.decide("e", 10).await;
     house.wait(60_000);
-    says(&shown(&house, "e").await, &["at the rate of now"]);
+    says(&shown(&house, "e").await, &["at the current rate"]);
     house.decide("e", 10_000).await;
     let standstill = |page: Reply, until: &str| {
         says(&page, &[until]);
-        assert!(!words(&page).contains("at the rate of now"));
+        assert!(!words(&page).contains("at the current rate"));
     };
     let waiting = shown(&house, "e").await;
     standstill(waiting, "not before the outstanding outcomes are known");

@@ -275,7 +275,7 @@ async fn the_rate_is_of_the_last_minutes_and_outlives_a_restart() {
         // Whenever a line was read, and on the experiment's page as in the list.
         assert_eq!(cells(&list(&house, "/").await, "short")[3], "37/h");
         let page = house.get("/experiments/short").await.text();
-        says(&page, &["The rate of now is 37 an hour"]);
+        says(&page, &["The current rate is 37 an hour"]);
         house.restart();
     }
     house.wait(60_000);

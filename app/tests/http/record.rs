@@ -344,7 +344,7 @@ async fn the_certificate_can_be_read_and_kept() {
         "&lt;img src=x&gt;",
         "Were the limits kept?",
         "on average 0.01 in 10 rounds",
-        "Told outcomes are spread over the actions as decisions are",
+        "Outcomes arrive evenly across actions",
         "2023-11-14T22:14:21.001Z",
         "closed: the budget is &lt;b&gt;spent&lt;/b&gt;",
         "a journal",

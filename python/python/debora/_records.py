@@ -235,7 +235,7 @@ class Estimate(Record):
 
 @dataclass(frozen=True, repr=False)
 class ObservedMean(Record):
-    """The plain mean of what was told, in the user's units, with an interval that holds at any time one looks."""
+    """The plain mean of what was told, in the user's units, with an interval valid at any time."""
 
     _shown = ("action", "quantity", "count", "mean", "low", "high")
 

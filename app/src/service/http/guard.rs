@@ -30,7 +30,7 @@ pub async fn guarded(mut router: Router, request: Request) -> Response {
     );
     if let Some(origin) = elsewhere(request.headers()).filter(|_| !reads) {
         let message = format!(
-            "a page of {origin:?} may not change anything here; use the pages of this service"
+            "a page of {origin:?} cannot change anything here; use the pages of this service"
         );
         let error = ApiError::new(StatusCode::FORBIDDEN, "cross_origin", message);
         return error

@@ -192,7 +192,7 @@ fn words(status: StatusCode, code: &str) -> (&'static str, &'static str) {
             "Nothing was changed. Open the page here and use its form.",
         ),
         (403, _) => (
-            "You are not let in",
+            "Access denied",
             "Without API keys only this very machine may look.",
         ),
         (405, _) => (
@@ -221,7 +221,7 @@ fn words(status: StatusCode, code: &str) -> (&'static str, &'static str) {
         ),
         (500.., _) => (
             "Something broke",
-            "It is a mistake of the program, and its log has the details. If you were changing something, look before you do it again.",
+            "Internal error; see the server log. If you were changing something, look before you do it again.",
         ),
         _ => (
             "That did not work",

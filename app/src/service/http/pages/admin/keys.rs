@@ -299,7 +299,7 @@ fn form(draft: &KeyDraft, once: &str, experiments: &[Listed]) -> Markup {
             fieldset {
                 legend { "For" }
                 label { input type="radio" name="scope" value="all" checked[!draft.some]; "all experiments" }
-                label { input type="radio" name="scope" value="some" checked[draft.some]; "some experiments alone; to it the others are not there" }
+                label { input type="radio" name="scope" value="some" checked[draft.some]; "some experiments only; it sees only these" }
             }
             (scopes(draft, experiments))
             button { "Make the key" }

@@ -91,7 +91,7 @@ fn pace(view: &ExperimentView) -> Option<String> {
     Some(match view.rate {
         None => text::idle(at),
         Some(rate) => format!(
-            "The rate of now is {}: {} in the last {}, the last one at {} UTC.",
+            "The current rate is {}: {} in the last {}, the last one at {} UTC.",
             text::rate(rate.per_second()),
             counted(rate.rounds, "round", "rounds"),
             text::age(rate.span),

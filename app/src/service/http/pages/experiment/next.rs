@@ -159,7 +159,7 @@ fn until(reading: &Reading, end: &EpochEnd, rate: Option<&DecisionRate>) -> Stri
         .filter(|_| paused.is_empty())
         .map_or(String::new(), |rate| {
             format!(
-                "; at the rate of now in about {}",
+                "; at the current rate in about {}",
                 text::duration(rate.seconds(end.likely))
             )
         });
@@ -280,7 +280,7 @@ fn exploration(reading: &Reading, rate: Option<&DecisionRate>) -> Option<String>
     let running = reading.progress.status == Status::Running && !reading.is_waiting() && left > 0;
     let time = rate.filter(|_| running).map_or(String::new(), |rate| {
         format!(
-            ", in about {} at the rate of now",
+            ", in about {} at the current rate",
             text::duration(rate.seconds(left))
         )
     });

@@ -131,7 +131,7 @@ impl PlanProgress {
             "not before the outstanding outcomes are known".into()
         } else {
             format!(
-                "in about {} at the rate of now",
+                "in about {} at the current rate",
                 text::duration(rate.seconds(left))
             )
         };

@@ -12,7 +12,7 @@ pub fn content(view: &NewPage) -> Markup {
     html! {
         h1 { "New experiment" }
         p {
-            "The form and the text say the same: change either. Nothing is decided before you create it, and then nothing of it can be changed."
+            "Form and text stay in sync; edit either. Nothing is decided before you create it, and then nothing of it can be changed."
         }
         (form(view))
     }
