@@ -258,7 +258,7 @@ test("keys are made, scoped and revoked", async () => {
     await visit.go("/admin/keys");
     await main().getByLabel("Name").fill("router");
     await main().getByLabel(/^decide/).check();
-    await main().getByLabel(/some experiments alone/).check();
+    await main().getByLabel(/some experiments only/).check();
     await main().getByText("Which experiments").click();
     await main().getByLabel(/their ids/).fill("twin");
     await button("Make the key").click();

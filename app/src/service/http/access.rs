@@ -68,7 +68,7 @@ impl Caller {
         }
     }
 
-    /// Refuses a key that is for some experiments alone, unless what is asked for is about one of them.
+    /// Refuses a key that is for some experiments only, unless what is asked for is about one of them.
     pub fn require_scope(&self, id: Option<&str>) -> Result<(), ApiError> {
         match &self.scope {
             Some(scope) if !id.is_some_and(|id| self.sees(id)) => {
@@ -95,7 +95,7 @@ impl Caller {
         store.lines(self.scope.as_deref(), after, newest_first, limit)
     }
 
-    /// Refuses a key that is for some experiments alone.
+    /// Refuses a key that is for some experiments only.
     pub fn require_all(&self) -> Result<(), ApiError> {
         self.scope.as_ref().map_or(Ok(()), |scope| {
             let remedy = "this is about all, so use a key for all experiments";

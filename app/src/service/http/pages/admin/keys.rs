@@ -31,7 +31,7 @@ use crate::store::Role;
 struct KeyDraft {
     name: String,
     role: String,
-    /// Whether it is for some experiments alone.
+    /// Whether it is for some experiments only.
     some: bool,
     chosen: BTreeSet<String>,
     typed: String,
@@ -74,7 +74,7 @@ impl KeyDraft {
             let message = if self.some {
                 "choose the experiments that the key is for, or type their ids"
             } else {
-                "experiments are chosen, but the key is for all of them; choose \"some experiments alone\", or none of them"
+                "experiments are chosen, but the key is for all of them; choose \"some experiments only\", or none of them"
             };
             return Err(ApiError::unfit(message));
         }
